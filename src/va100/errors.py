@@ -1,0 +1,288 @@
+"""Every exception va100 raises, drawn as a tree.
+
+::
+
+    Va100Error
+    ├── PtxError                 text that cannot be taken, with a caret
+    │   ├── PtxSyntaxError       not PTX
+    │   ├── PtxVerifyError       PTX, but against its rules
+    │   └── UnsupportedInstruction   legal somewhere, not executed here
+    ├── ImageError               a module image of a kind that cannot be loaded
+    ├── LinkError                modules that do not fit together
+    ├── LaunchError              a launch the chip would refuse
+    │   └── OutOfResources
+    ├── DeviceFault              a kernel's wrongdoing, sticky to its context
+    │   ├── IllegalAddress
+    │   ├── MisalignedAddress
+    │   ├── TrapExecuted
+    │   ├── AssertFailed
+    │   ├── IllegalInstruction
+    │   └── Deadlock
+    ├── CapacityError
+    │   ├── OutOfMemory
+    │   └── NoPlacement
+    ├── SetupError               something this machine lacks, and the command that adds it
+    └── TenantError
+        ├── QuotaExceeded
+        └── NotPermitted
+
+The facts are attributes; the message is built from them here and nowhere else.  Codes
+(``CUresult``, HTTP) exist at the edges only, each in one literal map.  Misuse of the Python
+API stays ``ValueError`` and ``TypeError``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Va100Error(Exception):
+    """Root of every exception raised on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by facts, since keyword-only constructors do not pickle by themselves."""
+        return _revive, (type(self), self.args, dict(self.__dict__))
+
+
+def _revive(kind: type[Va100Error], args: tuple[Any, ...], facts: dict[str, Any]) -> Va100Error:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class PtxError(Va100Error):
+    """PTX text that cannot be taken: message, place, and the line with a caret under it.
+
+    Attributes
+    ----------
+    problem : str
+        What is wrong, what was expected.
+    file : str
+    line, column : int
+        1-based; 0 when the place is unknown.
+    source_line : str
+        The offending line of text.
+    hint : str
+        What to do about it; may be empty.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str = "<ptx>",
+        line: int = 0,
+        column: int = 0,
+        source_line: str = "",
+        hint: str = "",
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.column = column
+        self.source_line = source_line
+        self.hint = hint
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: "
+        parts = [place + self.problem]
+        if self.source_line:
+            text = self.source_line.replace("\t", " ")
+            parts += [f"    {text}", "    " + " " * max(self.column - 1, 0) + "^"]
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class PtxSyntaxError(PtxError):
+    """Text that is not PTX."""
+
+
+class PtxVerifyError(PtxError):
+    """PTX that breaks a rule of the PTX ISA or asks for what ``.target sm_80`` does not have."""
+
+
+class UnsupportedInstruction(PtxError):
+    """A legal instruction form that this version does not execute; refused before it starts."""
+
+
+class ImageError(Va100Error):
+    """A module image of a kind that cannot be loaded (SASS only, another vendor's container)."""
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__(f"{problem}\n  hint: {hint}" if hint else problem)
+
+
+class LinkError(Va100Error):
+    """Modules that do not fit together: an undefined or twice defined symbol."""
+
+    def __init__(self, problem: str, *, symbol: str = "") -> None:
+        self.problem = problem
+        self.symbol = symbol
+        super().__init__(problem)
+
+
+class LaunchError(Va100Error):
+    """A launch that the chip would refuse."""
+
+    def __init__(self, problem: str, *, kernel: str = "") -> None:
+        self.problem = problem
+        self.kernel = kernel
+        super().__init__(f"kernel {kernel}: {problem}" if kernel else problem)
+
+
+class OutOfResources(LaunchError):
+    """A launch that asks for more of a resource than one SM or one CTA has."""
+
+    def __init__(self, *, kernel: str, resource: str, required: int, limit: int) -> None:
+        self.resource = resource
+        self.required = required
+        self.limit = limit
+        super().__init__(f"needs {required} {resource}, the limit is {limit}", kernel=kernel)
+
+
+class DeviceFault(Va100Error):
+    """A kernel's wrongdoing; it stays with the context until the context is destroyed.
+
+    Attributes
+    ----------
+    kernel : str
+    cta, thread : tuple of three int
+        ``ctaid`` and ``tid`` of the first thread that did it.
+    file : str
+    line : int
+        Of the PTX instruction or, when the PTX carries line information, of the source.
+    instruction : str
+        The PTX instruction as written.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        kernel: str = "",
+        cta: tuple[int, int, int] = (0, 0, 0),
+        thread: tuple[int, int, int] = (0, 0, 0),
+        file: str = "",
+        line: int = 0,
+        instruction: str = "",
+    ) -> None:
+        self.what = what
+        self.kernel = kernel
+        self.cta = cta
+        self.thread = thread
+        self.file = file
+        self.line = line
+        self.instruction = instruction
+        place = f"{file}:{line}" if file else f"PTX line {line}"
+        super().__init__(
+            f"{what}\n  in kernel {kernel} at {place}\n"
+            f"  by thread {thread} of CTA {cta}\n  instruction: {instruction}"
+        )
+
+
+class IllegalAddress(DeviceFault):
+    """An access outside every live allocation (CUDA error 700)."""
+
+    def __init__(
+        self, *, space: str, address: int, size: int, nearest: str = "", **place: Any
+    ) -> None:
+        self.space = space
+        self.address = address
+        self.size = size
+        self.nearest = nearest
+        what = f"illegal address 0x{address:x}: {size}-byte access to {space} memory"
+        super().__init__(f"{what}; {nearest}" if nearest else what, **place)
+
+
+class MisalignedAddress(DeviceFault):
+    """An access whose address is no multiple of its size (CUDA error 716)."""
+
+    def __init__(self, *, space: str, address: int, size: int, **place: Any) -> None:
+        self.space = space
+        self.address = address
+        self.size = size
+        super().__init__(
+            f"misaligned address 0x{address:x}: {size}-byte access to {space} memory "
+            f"needs an address that is a multiple of {size}",
+            **place,
+        )
+
+
+class TrapExecuted(DeviceFault):
+    """``trap`` was executed (CUDA error 719)."""
+
+    def __init__(self, **place: Any) -> None:
+        super().__init__("trap executed", **place)
+
+
+class AssertFailed(DeviceFault):
+    """A device-side ``assert`` failed (CUDA error 710)."""
+
+    def __init__(self, *, condition: str, **place: Any) -> None:
+        self.condition = condition
+        super().__init__(f"device-side assertion `{condition}` failed", **place)
+
+
+class IllegalInstruction(DeviceFault):
+    """An instruction used in a way the hardware cannot execute (CUDA error 715)."""
+
+
+class Deadlock(DeviceFault):
+    """Threads that wait for each other for ever; hardware would hang (CUDA error 702)."""
+
+
+class CapacityError(Va100Error):
+    """A request that is larger than what is free."""
+
+
+class OutOfMemory(CapacityError):
+    """Device memory is exhausted."""
+
+    def __init__(self, *, requested_bytes: int, free_bytes: int) -> None:
+        self.requested_bytes = requested_bytes
+        self.free_bytes = free_bytes
+        super().__init__(f"out of memory: {requested_bytes} bytes asked for, {free_bytes} free")
+
+
+class NoPlacement(CapacityError):
+    """No arrangement satisfies the request."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+
+class SetupError(Va100Error):
+    """Something this machine lacks, with the one command that adds it."""
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}\n  to fix: {remedy}")
+
+
+class TenantError(Va100Error):
+    """A tenant's request that the cloud's rules refuse."""
+
+
+class QuotaExceeded(TenantError):
+    """A tenant asked for more than its quota."""
+
+    def __init__(self, *, resource: str, requested: int, limit: int) -> None:
+        self.resource = resource
+        self.requested = requested
+        self.limit = limit
+        super().__init__(f"quota of {resource} is {limit}, {requested} requested")
+
+
+class NotPermitted(TenantError):
+    """A tenant asked for what it may not do."""
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+        super().__init__(f"not permitted: {action}")

@@ -1,0 +1,105 @@
+"""Words that the machine and the performance model share.
+
+A launch's shape, what a kernel needs of an SM, the pipes instructions issue to, and what was
+counted while it ran.  No behaviour lives here beyond arithmetic on the words themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+WARP_SIZE: Final = 32
+
+
+class Dim3(NamedTuple):
+    """An extent or an index in three dimensions, x fastest."""
+
+    x: int = 1
+    y: int = 1
+    z: int = 1
+
+    @property
+    def size(self) -> int:
+        """Product of the three extents."""
+        return self.x * self.y * self.z
+
+    def __str__(self) -> str:
+        """Spell as CUDA programmers do: ``(16, 16, 1)``."""
+        return f"({self.x}, {self.y}, {self.z})"
+
+
+class Pipe(Enum):
+    """Where an instruction issues on an SM sub-partition."""
+
+    ALU = "alu"
+    FMA = "fma"
+    FP16 = "fp16"
+    FP64 = "fp64"
+    XU = "xu"
+    TENSOR = "tensor"
+    LSU = "lsu"
+    TEX = "tex"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchConfig:
+    """The shape of one launch."""
+
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int = 0
+    cooperative: bool = False
+
+    @property
+    def warps_per_cta(self) -> int:
+        """Warps in a CTA, the last one perhaps partial."""
+        return -(-self.block.size // WARP_SIZE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResources:
+    """What one thread or one CTA of a kernel needs of an SM."""
+
+    registers_per_thread: int
+    static_shared_bytes: int = 0
+    local_bytes: int = 0
+    max_threads_per_block: int = 1024
+    barrier_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What happened while a kernel ran, summed over the grid.
+
+    Instruction counts are per warp issue (as hardware counts them) unless named ``thread_``.
+    Bytes are requested by threads; sectors are the 32-byte pieces those requests touched.
+    ``sampled_fraction`` is the part of the CTAs on which sectors, banks and lines were counted;
+    those counts are already scaled to the whole grid.
+    """
+
+    cta_count: int = 0
+    warp_count: int = 0
+    warp_instructions: Mapping[Pipe, float] = field(default_factory=dict)
+    opcode_instructions: Mapping[str, float] = field(default_factory=dict)
+    thread_instructions: float = 0.0
+    global_load_bytes: float = 0.0
+    global_store_bytes: float = 0.0
+    global_requests: float = 0.0
+    global_sectors: float = 0.0
+    footprint_bytes: float = 0.0
+    shared_requests: float = 0.0
+    shared_wavefronts: float = 0.0
+    atomic_requests: float = 0.0
+    barrier_instructions: float = 0.0
+    divergent_branches: float = 0.0
+    branches: float = 0.0
+    sampled_fraction: float = 0.0
+
+    @property
+    def total_warp_instructions(self) -> float:
+        """Warp instructions over all pipes."""
+        return sum(self.warp_instructions.values())
