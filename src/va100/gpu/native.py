@@ -1,0 +1,35 @@
+"""The native core, loaded once a process.
+
+Where the shared library is and how it is opened; the signatures of the driver's own symbols are
+in :mod:`va100.driver.api`, those of device memory in :mod:`va100.gpu.arena`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Final
+
+from va100.errors import SetupError
+
+NATIVE_DIR: Final = Path(__file__).resolve().parent.parent / "_native"
+LIBRARY_NAME: Final = "libcuda.so.1"
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Open the native core and keep it.
+
+    It is opened with ``RTLD_GLOBAL`` under its SONAME, so a client that later asks for
+    ``libcuda.so.1`` gets this very copy.
+
+    Raises
+    ------
+    SetupError
+        The library was not built.
+    """
+    path = NATIVE_DIR / LIBRARY_NAME
+    if not path.exists():
+        raise SetupError("the native core is not built", remedy="make setup")
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
