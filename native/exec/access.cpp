@@ -1,0 +1,285 @@
+// Memory accesses of a warp whose lanes go to different places, checked lane by lane.
+//
+// Fast shapes (one address, or consecutive ones) are emitted inline by the compiler; everything
+// else comes here.  `info` packs what stays constant at a site: the instruction's index in bits
+// 0-31, the elements of a vector access in bits 32-35.
+#include <cstring>
+#include <type_traits>
+
+#include "worker.h"
+
+namespace va {
+namespace {
+
+enum Space : uint32_t { kGeneric = 0, kGlobal = 1, kShared = 2, kLocal = 3 };
+
+constexpr uint32_t site_of(uint64_t info) { return static_cast<uint32_t>(info); }
+constexpr uint32_t count_of(uint64_t info) { return static_cast<uint32_t>(info >> 32) & 15; }
+
+inline bool owned(uint64_t address) {
+  uint64_t t = address - VA_ARENA_BASE;
+  if (__builtin_expect(t >> VA_ARENA_SHIFT, 0)) return false;
+  return *reinterpret_cast<const uint8_t *>(VA_SHADOW_BASE + (t >> VA_GRANULE_SHIFT)) != 0;
+}
+
+[[noreturn]] __attribute__((noinline, cold)) void refuse(va_warp *w, uint64_t info, uint32_t lane,
+                                                         uint64_t address, uint32_t bytes,
+                                                         uint32_t space, bool write) {
+  bool misaligned = address & (bytes - 1);
+  fault(w, misaligned ? VA_FAULT_MISALIGNED : VA_FAULT_ILLEGAL_ADDRESS, site_of(info), lane,
+        address, bytes, space, write, nullptr);
+}
+
+// Where lane's access of `bytes` bytes lands in host memory; faults when it may not.
+template <Space S>
+inline uint8_t *resolve(va_warp *w, uint64_t info, uint32_t lane, uint64_t address,
+                        uint32_t bytes, bool write) {
+  if (__builtin_expect(address & (bytes - 1), 0)) refuse(w, info, lane, address, bytes, S, write);
+  if constexpr (S == kShared) {
+    uint64_t end = (address & 0xffffffffu) + bytes;
+    if (__builtin_expect(end > w->shared_bytes || address >> 32, 0))
+      refuse(w, info, lane, address, bytes, S, write);
+    return w->shared + address;
+  } else if constexpr (S == kLocal) {
+    if (__builtin_expect(address + bytes > w->local_stride || address > w->local_stride, 0))
+      refuse(w, info, lane, address, bytes, S, write);
+    return w->local + uint64_t{w->local_stride} * lane + address;
+  } else {
+    if (__builtin_expect(!owned(address), 0) && !va_arena_accessible(address, bytes))
+      refuse(w, info, lane, address, bytes, S, write);
+    return reinterpret_cast<uint8_t *>(address);
+  }
+}
+
+template <typename T, Space S>
+void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *out) {
+  uint32_t n = count_of(info);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
+    const uint8_t *p =
+        resolve<S>(w, info, lane, address[lane], static_cast<uint32_t>(sizeof(T)) * n, false);
+    for (uint32_t e = 0; e < n; e++)
+      std::memcpy(&out[e * VA_LANES + lane], p + e * sizeof(T), sizeof(T));
+  }
+}
+
+template <typename T, Space S>
+void store(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *in) {
+  uint32_t n = count_of(info);
+  for (uint32_t m = mask; m; m &= m - 1) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
+    uint8_t *p =
+        resolve<S>(w, info, lane, address[lane], static_cast<uint32_t>(sizeof(T)) * n, true);
+    for (uint32_t e = 0; e < n; e++)
+      std::memcpy(p + e * sizeof(T), &in[e * VA_LANES + lane], sizeof(T));
+  }
+}
+
+// ------------------------------------------------------------------ atomics
+
+template <typename T>
+struct Bits {
+  using type = T;
+};
+template <>
+struct Bits<float> {
+  using type = uint32_t;
+};
+template <>
+struct Bits<double> {
+  using type = uint64_t;
+};
+
+template <typename To, typename From>
+To recast(From from) {
+  To to;
+  static_assert(sizeof to == sizeof from);
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+float flush(float x) {
+  uint32_t bits = recast<uint32_t>(x);
+  return (bits & 0x7f800000u) ? x : recast<float>(bits & 0x80000000u);
+}
+
+template <typename T>
+T canonical(T x) {
+  if constexpr (std::is_same_v<T, float>)
+    if (x != x) return recast<float>(0x7fffffffu);
+  return x;
+}
+
+struct Add {
+  template <typename T>
+  static T apply(T old, T a, T, bool ftz) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (ftz) return canonical(flush(flush(old) + flush(a)));
+      return canonical(old + a);
+    } else if constexpr (std::is_same_v<T, double>) {
+      return old + a;
+    } else {
+      return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(a));
+    }
+  }
+};
+struct Min {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return a < old ? a : old; }
+};
+struct Max {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return a > old ? a : old; }
+};
+struct And {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return old & a; }
+};
+struct Or {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return old | a; }
+};
+struct Xor {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return old ^ a; }
+};
+struct Exch {
+  template <typename T>
+  static T apply(T, T a, T, bool) { return a; }
+};
+struct Cas {
+  template <typename T>
+  static T apply(T old, T compare, T value, bool) { return old == compare ? value : old; }
+};
+struct Inc {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return old >= a ? 0 : old + 1; }
+};
+struct Dec {
+  template <typename T>
+  static T apply(T old, T a, T, bool) { return old == 0 || old > a ? a : old - 1; }
+};
+
+template <typename T, typename Op>
+T update(uint8_t *place, T a, T b, bool ftz) {
+  using U = typename Bits<T>::type;
+  auto *p = reinterpret_cast<U *>(place);
+  if constexpr (std::is_same_v<Op, Add> && std::is_integral_v<T>) {
+    return static_cast<T>(__atomic_fetch_add(p, static_cast<U>(a), __ATOMIC_SEQ_CST));
+  } else if constexpr (std::is_same_v<Op, Exch>) {
+    return recast<T>(__atomic_exchange_n(p, recast<U>(a), __ATOMIC_SEQ_CST));
+  } else {
+    U old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    for (;;) {
+      U next = recast<U>(Op::template apply<T>(recast<T>(old), a, b, ftz));
+      if (__atomic_compare_exchange_n(p, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return recast<T>(old);
+    }
+  }
+}
+
+template <typename T, typename Op>
+T update_plain(uint8_t *place, T a, T b, bool ftz) {
+  T old;
+  std::memcpy(&old, place, sizeof old);
+  T next = Op::template apply<T>(old, a, b, ftz);
+  std::memcpy(place, &next, sizeof next);
+  return old;
+}
+
+// A CTA never leaves its worker, so shared memory needs no locked operation.
+template <typename T, typename Op, Space S>
+void atomic(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *a,
+            const T *b, T *out) {
+  for (uint32_t m = mask; m; m &= m - 1) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
+    uint8_t *p = resolve<S>(w, info, lane, address[lane], sizeof(T), true);
+    bool in_shared = S == kShared || S == kLocal ||
+                     (S == kGeneric && static_cast<uint64_t>(p - w->shared) < w->shared_bytes);
+    out[lane] = in_shared ? update_plain<T, Op>(p, a[lane], b[lane], false)
+                          : update<T, Op>(p, a[lane], b[lane], true);
+  }
+}
+
+}  // namespace
+}  // namespace va
+
+extern "C" {
+
+// An access of consecutive or equal addresses, [low, low+bytes), failed the quick check: it is
+// legal all the same when it lies in registered host memory.
+void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t lane_bytes);
+
+void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t lane_bytes) {
+  uint32_t space = static_cast<uint32_t>(info >> 36) & 7;
+  bool write = info >> 39 & 1;
+  uint64_t stride = bytes > lane_bytes ? lane_bytes : 0;
+  for (uint32_t lane = 0; lane < VA_LANES; lane++) {
+    uint64_t address = low + stride * lane;
+    uint32_t n = static_cast<uint32_t>(lane_bytes);
+    if (address & (n - 1)) va::refuse(w, info, lane, address, n, space, write);
+    if (space == va::kShared) {
+      if (address >> 32 || address + n > w->shared_bytes)
+        va::refuse(w, info, lane, address, n, space, write);
+    } else if (!va_arena_accessible(address, n)) {
+      va::refuse(w, info, lane, address, n, space, write);
+    }
+    if (!stride) break;
+  }
+}
+
+}  // extern "C"
+
+namespace va {
+
+
+#define VA_ADDRESS(...) reinterpret_cast<const void *>(&__VA_ARGS__)
+#define VA_ACCESS(bits, T)                                                 \
+  {"va_h_ld_generic_" #bits, VA_ADDRESS(load<T, kGeneric>)},               \
+      {"va_h_ld_global_" #bits, VA_ADDRESS(load<T, kGlobal>)},             \
+      {"va_h_ld_shared_" #bits, VA_ADDRESS(load<T, kShared>)},             \
+      {"va_h_ld_local_" #bits, VA_ADDRESS(load<T, kLocal>)},               \
+      {"va_h_st_generic_" #bits, VA_ADDRESS(store<T, kGeneric>)},          \
+      {"va_h_st_global_" #bits, VA_ADDRESS(store<T, kGlobal>)},            \
+      {"va_h_st_shared_" #bits, VA_ADDRESS(store<T, kShared>)},            \
+      {"va_h_st_local_" #bits, VA_ADDRESS(store<T, kLocal>)},
+#define VA_ATOMIC(op, Op, type, T)                                               \
+  {"va_h_atom_generic_" #op "_" #type, VA_ADDRESS(atomic<T, Op, kGeneric>)},     \
+      {"va_h_atom_global_" #op "_" #type, VA_ADDRESS(atomic<T, Op, kGlobal>)},   \
+      {"va_h_atom_shared_" #op "_" #type, VA_ADDRESS(atomic<T, Op, kShared>)},
+
+extern const HelperEntry kAccessHelpers[] = {
+    VA_ACCESS(8, uint8_t)
+    VA_ACCESS(16, uint16_t)
+    VA_ACCESS(32, uint32_t)
+    VA_ACCESS(64, uint64_t)
+    VA_ATOMIC(add, Add, u32, uint32_t)
+    VA_ATOMIC(add, Add, s32, int32_t)
+    VA_ATOMIC(add, Add, u64, uint64_t)
+    VA_ATOMIC(add, Add, s64, int64_t)
+    VA_ATOMIC(add, Add, f32, float)
+    VA_ATOMIC(add, Add, f64, double)
+    VA_ATOMIC(min, Min, u32, uint32_t)
+    VA_ATOMIC(min, Min, s32, int32_t)
+    VA_ATOMIC(min, Min, u64, uint64_t)
+    VA_ATOMIC(min, Min, s64, int64_t)
+    VA_ATOMIC(max, Max, u32, uint32_t)
+    VA_ATOMIC(max, Max, s32, int32_t)
+    VA_ATOMIC(max, Max, u64, uint64_t)
+    VA_ATOMIC(max, Max, s64, int64_t)
+    VA_ATOMIC(and, And, b32, uint32_t)
+    VA_ATOMIC(and, And, b64, uint64_t)
+    VA_ATOMIC(or, Or, b32, uint32_t)
+    VA_ATOMIC(or, Or, b64, uint64_t)
+    VA_ATOMIC(xor, Xor, b32, uint32_t)
+    VA_ATOMIC(xor, Xor, b64, uint64_t)
+    VA_ATOMIC(exch, Exch, b32, uint32_t)
+    VA_ATOMIC(exch, Exch, b64, uint64_t)
+    VA_ATOMIC(cas, Cas, b16, uint16_t)
+    VA_ATOMIC(cas, Cas, b32, uint32_t)
+    VA_ATOMIC(cas, Cas, b64, uint64_t)
+    VA_ATOMIC(inc, Inc, u32, uint32_t)
+    VA_ATOMIC(dec, Dec, u32, uint32_t)
+    {nullptr, nullptr}};
+
+}  // namespace va

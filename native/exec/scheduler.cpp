@@ -1,0 +1,614 @@
+// Running a grid: CTAs handed to worker threads, warps on stacks of their own where they wait.
+//
+// A kernel that never waits runs warp after warp on the worker's stack.  One that has barriers or
+// may spin gives each warp a stack; CTAs are then admitted one by one, another only when all that
+// live do nothing but spin, up to what the virtual chip holds.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "worker.h"
+
+namespace va {
+namespace {
+
+constexpr size_t kStackBytes = 512 * 1024;
+constexpr size_t kGuardBytes = 4096;
+constexpr uint64_t kSpinRoundLimit = 2'000'000;
+
+// ------------------------------------------------------------------ printf order
+
+struct OutputKey {
+  uint64_t cta;
+  uint32_t warp;
+  uint64_t sequence;
+  bool operator<(const OutputKey &o) const {
+    return std::tie(cta, warp, sequence) < std::tie(o.cta, o.warp, o.sequence);
+  }
+};
+
+std::mutex g_output_mutex;
+std::map<OutputKey, std::string> g_pending;
+std::string g_output;
+uint64_t g_sequence = 0;
+
+// ------------------------------------------------------------------ stacks
+
+Stack make_stack() {
+  void *p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return {};
+  mprotect(p, kGuardBytes, PROT_NONE);
+  return {static_cast<uint8_t *>(p) + kGuardBytes};
+}
+
+void run_fiber() {
+  // Reached by the first switch to a warp: its worker is the one that switches.
+  extern thread_local Worker *t_worker;
+  Worker *worker = t_worker;
+  Warp *warp = worker->running;
+  worker->launch->request->variant->enter(&warp->view);
+  warp->state = WarpState::kDone;
+  va_switch(&warp->sp, t_worker->sp);
+  __builtin_unreachable();
+}
+
+void prime(Warp *warp, uint32_t colour) {
+  // Tops are spread over cache sets: a thousand equal ones would fight for the same lines.
+  auto top = reinterpret_cast<uintptr_t>(warp->stack.base + kStackBytes);
+  top = (top - 256 - (colour % 61) * 192) & ~uintptr_t{63};
+  auto *slot = reinterpret_cast<void **>(top);
+  *--slot = nullptr;  // the frame's fake return address: rsp = 8 mod 16 at entry
+  *--slot = reinterpret_cast<void *>(&run_fiber);
+  for (int i = 0; i < 6; i++) *--slot = nullptr;
+  warp->sp = slot;
+}
+
+thread_local Worker *t_worker = nullptr;
+
+void resume(Worker *worker, Warp *warp) {
+  worker->running = warp;
+  va_switch(&worker->sp, warp->sp);
+  worker->running = nullptr;
+}
+
+// ------------------------------------------------------------------ CTAs
+
+void set_view(Worker *worker, Warp *warp, uint32_t index) {
+  Launch *launch = worker->launch;
+  const va_launch *request = launch->request;
+  va_warp &v = warp->view;
+  v.params = launch->params;
+  v.counters = worker->counters.data();
+  v.globals = request->variant->globals;
+  v.warp_id = index;
+  for (int i = 0; i < 3; i++) v.nctaid[i] = request->grid[i];
+  uint32_t first = index * VA_LANES;
+  uint32_t lanes = std::min<uint32_t>(VA_LANES, launch->threads_per_cta - first);
+  v.live = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1u;
+  v.shared_bytes = launch->shared_bytes;
+  v.dynamic_bytes = request->dynamic_shared_bytes;
+  v.local_stride = launch->local_stride;
+  v.gridid = launch->serial;
+  v.envreg12 = launch->workspace;
+  v.scheduler = warp;
+}
+
+size_t cta_window_bytes(const Launch *launch) {
+  size_t shared = (launch->shared_bytes + 255) & ~size_t{255};
+  size_t local = size_t{launch->local_stride} * VA_LANES * launch->warps_per_cta;
+  return std::max<size_t>(shared + ((local + 255) & ~size_t{255}), 256);
+}
+
+std::unique_ptr<Cta> make_cta(Worker *worker) {
+  Launch *launch = worker->launch;
+  auto cta = std::make_unique<Cta>();
+  cta->worker = worker;
+  uint64_t window = va_arena_alloc(VA_WINDOW_DEVICE, cta_window_bytes(launch), 256);
+  if (!window) return nullptr;
+  cta->shared = reinterpret_cast<uint8_t *>(window);
+  cta->local = cta->shared + ((launch->shared_bytes + 255) & ~size_t{255});
+  cta->warps.resize(launch->warps_per_cta);
+  for (uint32_t i = 0; i < launch->warps_per_cta; i++) {
+    Warp &warp = cta->warps[i];
+    set_view(worker, &warp, i);
+    warp.cta = cta.get();
+    warp.view.shared = cta->shared;
+    warp.view.local = cta->local + size_t{launch->local_stride} * VA_LANES * i;
+  }
+  return cta;
+}
+
+void begin(Cta *cta, uint64_t index) {
+  Launch *launch = cta->worker->launch;
+  const va_launch *request = launch->request;
+  cta->index = index;
+  cta->live_warps = launch->warps_per_cta;
+  uint32_t x = static_cast<uint32_t>(index % request->grid[0]);
+  uint32_t y = static_cast<uint32_t>(index / request->grid[0] % request->grid[1]);
+  uint32_t z = static_cast<uint32_t>(index / request->grid[0] / request->grid[1]);
+  uint64_t sample = request->sample_every &&
+                    (index * 0x9E3779B97F4A7C15ull >> 40) % request->sample_every == 0;
+  uint32_t smid = static_cast<uint32_t>(index % std::max(request->sm_count, 1u));
+  if (launch->shared_bytes) std::memset(cta->shared, 0, launch->shared_bytes);
+  for (Barrier &b : cta->barriers) b = Barrier{};
+  for (Warp &warp : cta->warps) {
+    warp.view.ctaid[0] = x;
+    warp.view.ctaid[1] = y;
+    warp.view.ctaid[2] = z;
+    warp.view.smid = smid;
+    warp.view.sample = sample;
+    warp.state = WarpState::kReady;
+    warp.spun = false;
+  }
+}
+
+bool take_cta(Launch *launch, uint64_t *index) {
+  if (launch->stop.load(std::memory_order_relaxed)) return false;
+  *index = launch->next_cta.fetch_add(1, std::memory_order_relaxed);
+  return *index < launch->cta_count;
+}
+
+// ------------------------------------------------------------------ kernels that never wait
+
+void run_direct(Worker *worker) {
+  Launch *launch = worker->launch;
+  std::unique_ptr<Cta> cta = make_cta(worker);
+  if (!cta) return;
+  if (_setjmp(worker->escape) == 0) {
+    va_warp_function enter = launch->request->variant->enter;
+    while (!launch->stop.load(std::memory_order_relaxed)) {
+      uint64_t first = launch->next_cta.fetch_add(launch->chunk, std::memory_order_relaxed);
+      if (first >= launch->cta_count) break;
+      uint64_t last = std::min(first + launch->chunk, launch->cta_count);
+      for (uint64_t i = first; i < last; i++) {
+        begin(cta.get(), i);
+        for (Warp &warp : cta->warps) {
+          worker->running = &warp;
+          enter(&warp.view);
+        }
+      }
+    }
+  }
+  va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
+}
+
+// ------------------------------------------------------------------ kernels whose warps wait
+
+bool admit(Worker *worker) {
+  Launch *launch = worker->launch;
+  uint32_t limit = launch->request->resident_ctas;
+  if (limit && launch->resident.fetch_add(1) >= limit) {
+    launch->resident.fetch_sub(1);
+    return false;
+  }
+  uint64_t index;
+  if (!take_cta(launch, &index)) {
+    if (limit) launch->resident.fetch_sub(1);
+    return false;
+  }
+  std::unique_ptr<Cta> cta;
+  if (!worker->spare.empty()) {
+    cta = std::move(worker->spare.back());
+    worker->spare.pop_back();
+  } else {
+    cta = make_cta(worker);
+    if (!cta) return false;
+    for (Warp &warp : cta->warps) warp.stack = make_stack();
+  }
+  begin(cta.get(), index);
+  uint32_t colour = 0;
+  for (Warp &warp : cta->warps) prime(&warp, colour++);
+  worker->resident.push_back(std::move(cta));
+  launch->progress.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+uint32_t live_threads(const Cta *cta) {
+  uint32_t total = 0;
+  for (const Warp &warp : cta->warps)
+    if (warp.state != WarpState::kDone) total += VA_LANES;
+  return total;
+}
+
+// Let go of a barrier that is full, or that warps which have left cannot fill any more.
+bool release(Cta *cta, uint32_t id) {
+  Barrier &b = cta->barriers[id];
+  uint32_t expected = b.expected ? b.expected : live_threads(cta);
+  if (b.arrived == 0 || b.arrived < expected) return false;
+  for (Warp &warp : cta->warps) {
+    if (warp.state != WarpState::kBarrier || warp.barrier != id) continue;
+    warp.state = WarpState::kReady;
+    warp.reduced = b.popc | (b.all ? 0x40000000u : 0) | (b.any ? 0x80000000u : 0);
+    warp.spun = false;
+  }
+  b = Barrier{};
+  return true;
+}
+
+// Run every ready warp of a CTA once; true when one of them did more than spin.
+bool step(Cta *cta) {
+  Worker *worker = cta->worker;
+  bool moved = false;
+  for (Warp &warp : cta->warps) {
+    if (warp.state != WarpState::kReady) continue;
+    warp.spun = false;
+    resume(worker, &warp);
+    if (worker->launch->stop.load(std::memory_order_relaxed)) return true;
+    if (warp.state == WarpState::kDone) {
+      cta->live_warps--;
+      moved = true;
+      for (uint32_t id = 0; id < kBarriers; id++) release(cta, id);
+    } else if (!warp.spun) {
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+bool all_at_barriers(const Cta *cta) {
+  for (const Warp &warp : cta->warps)
+    if (warp.state == WarpState::kReady) return false;
+  return cta->live_warps != 0;
+}
+
+void report_barrier_deadlock(Cta *cta) {
+  for (Warp &warp : cta->warps) {
+    if (warp.state != WarpState::kBarrier) continue;
+    const Barrier &b = cta->barriers[warp.barrier];
+    char text[256];
+    snprintf(text, sizeof text,
+             "deadlock: warp %u waits at barrier %u, which has %u of %u threads; no thread that "
+             "could still arrive is running",
+             warp.view.warp_id, warp.barrier, b.arrived,
+             b.expected ? b.expected : live_threads(cta));
+    va_fault &f = cta->worker->launch->request->fault;
+    if (cta->worker->launch->stop.exchange(true)) return;
+    f = va_fault{};
+    f.kind = VA_FAULT_DEADLOCK;
+    f.site = 0xffffffffu;
+    for (int i = 0; i < 3; i++) f.ctaid[i] = warp.view.ctaid[i];
+    f.tid[0] = warp.view.warp_id * VA_LANES;
+    snprintf(f.text, sizeof f.text, "%s", text);
+    return;
+  }
+}
+
+void retire(Worker *worker, size_t slot) {
+  Launch *launch = worker->launch;
+  if (launch->request->resident_ctas) launch->resident.fetch_sub(1);
+  launch->progress.fetch_add(1, std::memory_order_relaxed);
+  worker->spare.push_back(std::move(worker->resident[slot]));
+  worker->resident.erase(worker->resident.begin() + static_cast<long>(slot));
+}
+
+// One pass over the resident CTAs; true when anything moved.
+bool round(Worker *worker) {
+  bool moved = false;
+  for (size_t slot = 0; slot < worker->resident.size();) {
+    Cta *cta = worker->resident[slot].get();
+    if (step(cta)) moved = true;
+    if (worker->launch->stop.load(std::memory_order_relaxed)) return true;
+    if (cta->live_warps == 0) {
+      retire(worker, slot);
+      moved = true;
+      continue;
+    }
+    if (all_at_barriers(cta)) {
+      report_barrier_deadlock(cta);
+      return true;
+    }
+    slot++;
+  }
+  return moved;
+}
+
+void report_spin_deadlock(Worker *worker) {
+  if (worker->launch->stop.exchange(true)) return;
+  va_fault &f = worker->launch->request->fault;
+  f = va_fault{};
+  f.kind = VA_FAULT_DEADLOCK;
+  f.site = 0xffffffffu;
+  for (auto &cta : worker->resident) {
+    for (Warp &warp : cta->warps) {
+      if (warp.state == WarpState::kDone) continue;
+      for (int i = 0; i < 3; i++) f.ctaid[i] = warp.view.ctaid[i];
+      f.tid[0] = warp.view.warp_id * VA_LANES;
+      snprintf(f.text, sizeof f.text,
+               "deadlock: every resident warp only spins; %zu CTAs are resident on this worker "
+               "and no other may start (the chip holds %u at once)",
+               worker->resident.size(), worker->launch->request->resident_ctas);
+      return;
+    }
+  }
+}
+
+void free_cta(std::unique_ptr<Cta> cta) {
+  for (Warp &warp : cta->warps)
+    if (warp.stack.base) munmap(warp.stack.base - kGuardBytes, kStackBytes + kGuardBytes);
+  va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
+}
+
+void run_fibers(Worker *worker) {
+  Launch *launch = worker->launch;
+  bool all_resident = launch->request->cooperative != 0;
+  uint64_t idle_rounds = 0;
+  uint64_t seen = 0;
+  while (!launch->stop.load(std::memory_order_relaxed)) {
+    if (all_resident) {
+      while (admit(worker)) {
+      }
+      all_resident = false;
+    }
+    if (worker->resident.empty() && !admit(worker)) {
+      if (launch->next_cta.load() >= launch->cta_count) break;
+      std::this_thread::yield();
+      continue;
+    }
+    if (round(worker)) {
+      idle_rounds = 0;
+      continue;
+    }
+    if (admit(worker)) continue;
+    uint64_t now = launch->progress.load(std::memory_order_relaxed);
+    if (now != seen) {
+      seen = now;
+      idle_rounds = 0;
+    } else if (++idle_rounds > kSpinRoundLimit / std::max<size_t>(worker->resident.size(), 1)) {
+      report_spin_deadlock(worker);
+    }
+    if ((idle_rounds & 15) == 15) std::this_thread::yield();
+  }
+}
+
+// Stacks are kept from one launch to the next: making one costs two system calls.
+void work(Launch *launch) {
+  static thread_local std::unique_ptr<Worker> kept;
+  if (!kept) kept = std::make_unique<Worker>();
+  Worker *worker = kept.get();
+  worker->launch = launch;
+  worker->counters.assign(launch->request->variant->counter_count + 8, 0);
+  worker->fibers = launch->request->variant->flags & VA_USES_BARRIERS;
+  t_worker = worker;
+  if (worker->fibers)
+    run_fibers(worker);
+  else
+    run_direct(worker);
+  for (auto &cta : worker->resident) free_cta(std::move(cta));
+  for (auto &cta : worker->spare) free_cta(std::move(cta));
+  worker->resident.clear();
+  worker->spare.clear();
+  static std::mutex merge;
+  std::lock_guard<std::mutex> lock(merge);
+  if (launch->request->counters)
+    for (uint32_t i = 0; i < launch->request->variant->counter_count; i++)
+      launch->request->counters[i] += worker->counters[i];
+}
+
+// ------------------------------------------------------------------ the pool
+
+class Pool {
+ public:
+  static Pool &get() {
+    static Pool *pool = new Pool;  // never destroyed: clients call from static destructors
+    return *pool;
+  }
+
+  // Run work(launch) on this thread and on helpers - 1 others.
+  void run(Launch *launch, uint32_t workers) {
+    if (getpid() != pid_) restart_after_fork();
+    while (threads_ + 1 < workers) {
+      std::thread(&Pool::serve, this).detach();
+      threads_++;
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      launch_ = launch;
+      wanted_ = workers - 1;
+      active_ = workers - 1;
+    }
+    if (workers > 1) wake_.notify_all();
+    work(launch);
+    std::unique_lock<std::mutex> lock(mutex_);
+    // Helpers that have not woken by now find nothing left to do.
+    active_ -= wanted_;
+    wanted_ = 0;
+    done_.wait(lock, [this] { return active_ == 0; });
+    launch_ = nullptr;
+  }
+
+  std::mutex launches;  // one grid at a time
+
+ private:
+  void serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return wanted_ > 0; });
+      wanted_--;
+      Launch *launch = launch_;
+      lock.unlock();
+      work(launch);
+      lock.lock();
+      if (--active_ == 0) done_.notify_all();
+    }
+  }
+
+  void restart_after_fork() {
+    pid_ = getpid();
+    threads_ = 0;
+    wanted_ = active_ = 0;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  Launch *launch_ = nullptr;
+  uint32_t wanted_ = 0, active_ = 0, threads_ = 0;
+  pid_t pid_ = getpid();
+};
+
+uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered) {
+  if (ordered) return 1;
+  uint32_t workers = request->workers;
+  if (!workers) workers = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<uint32_t>(std::min<uint64_t>(workers, cta_count));
+}
+
+void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane) {
+  uint32_t linear = view->warp_id * VA_LANES + lane;
+  for (int i = 0; i < 3; i++) f->ctaid[i] = view->ctaid[i];
+  f->tid[0] = linear % request->block[0];
+  f->tid[1] = linear / request->block[0] % request->block[1];
+  f->tid[2] = linear / request->block[0] / request->block[1];
+}
+
+}  // namespace
+
+void yield(Warp *warp) { va_switch(&warp->sp, warp->cta->worker->sp); }
+
+void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane, uint64_t address,
+           uint32_t size, uint32_t space, bool write, const char *text) {
+  Warp *warp = warp_of(view);
+  Worker *worker = warp->cta->worker;
+  Launch *launch = worker->launch;
+  if (!launch->stop.exchange(true)) {
+    va_fault &f = launch->request->fault;
+    f = va_fault{};
+    f.kind = kind;
+    f.site = site;
+    f.address = address;
+    f.size = size;
+    f.space = space;
+    f.write = write;
+    locate(&f, launch->request, view, lane);
+    if (text) snprintf(f.text, sizeof f.text, "%s", text);
+  }
+  if (worker->fibers) {
+    warp->state = WarpState::kDone;
+    va_switch(&warp->sp, worker->sp);
+  }
+  _longjmp(worker->escape, 1);
+}
+
+void print(va_warp *view, const std::string &text) {
+  Cta *cta = warp_of(view)->cta;
+  std::lock_guard<std::mutex> lock(g_output_mutex);
+  g_pending[{cta->index, view->warp_id, g_sequence++}] = text;
+}
+
+void flush_output(Launch *) {
+  std::lock_guard<std::mutex> lock(g_output_mutex);
+  for (auto &[key, text] : g_pending) g_output += text;
+  g_pending.clear();
+}
+
+}  // namespace va
+
+// ------------------------------------------------------------------ barriers, called by kernels
+
+namespace {
+
+using va::Barrier;
+using va::Cta;
+using va::Warp;
+
+// op: 0 sync, 1 red.popc, 2 red.and, 3 red.or; votes: mask of threads whose predicate holds.
+uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes) {
+  Warp *warp = va::warp_of(view);
+  Cta *cta = warp->cta;
+  if (id >= va::kBarriers)
+    va::fault(view, VA_FAULT_ILLEGAL_INSTRUCTION, site, 0, 0, 0, 0, false,
+              "barrier number above 15");
+  if (threads % VA_LANES)
+    va::fault(view, VA_FAULT_ILLEGAL_INSTRUCTION, site, 0, 0, 0, 0, false,
+              "barrier thread count is no multiple of the warp size");
+  Barrier &b = cta->barriers[id];
+  b.arrived += VA_LANES;
+  if (threads) b.expected = threads;
+  b.popc += static_cast<uint32_t>(__builtin_popcount(votes & view->live));
+  b.all = b.all && (votes & view->live) == view->live;
+  b.any = b.any || (votes & view->live) != 0;
+  warp->barrier = id;
+  warp->state = va::WarpState::kBarrier;
+  if (!va::release(cta, id)) {
+    va::yield(warp);
+  }
+  return warp->reduced;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes);
+void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads);
+void va_h_spin(va_warp *w);
+
+uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes) {
+  return wait_at(w, site, id, threads, votes);
+}
+
+void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads) {
+  Cta *cta = va::warp_of(w)->cta;
+  if (id >= va::kBarriers || threads == 0 || threads % VA_LANES)
+    va::fault(w, VA_FAULT_ILLEGAL_INSTRUCTION, site, 0, 0, 0, 0, false,
+              "barrier.arrive needs a barrier below 16 and a thread count that is a multiple of "
+              "the warp size");
+  Barrier &b = cta->barriers[id];
+  b.arrived += VA_LANES;
+  b.expected = threads;
+  va::release(cta, id);
+}
+
+// A loop that may wait for another thread has used up its turn.
+void va_h_spin(va_warp *w) {
+  Warp *warp = va::warp_of(w);
+  if (!warp->cta->worker->fibers) return;
+  warp->spun = true;
+  va::yield(warp);
+}
+
+int va_exec_launch(va_launch *request) {
+  if (va_arena_open()) return request->fault.kind = VA_FAULT_ILLEGAL_INSTRUCTION;
+  va::Pool &pool = va::Pool::get();
+  std::lock_guard<std::mutex> lock(pool.launches);
+  static uint64_t serial = 0;
+  static uint8_t *params = reinterpret_cast<uint8_t *>(va_arena_alloc(VA_WINDOW_DEVICE, 65536, 256));
+  static uint64_t workspace = va_arena_alloc(VA_WINDOW_DEVICE, 4096, 256);
+  const va_variant *variant = request->variant;
+  request->fault = va_fault{};
+  if (variant->param_bytes) std::memcpy(params, request->params, variant->param_bytes);
+  va::Launch launch;
+  launch.request = request;
+  launch.params = params;
+  launch.cta_count = uint64_t{request->grid[0]} * request->grid[1] * request->grid[2];
+  launch.threads_per_cta = request->block[0] * request->block[1] * request->block[2];
+  launch.warps_per_cta = (launch.threads_per_cta + VA_LANES - 1) / VA_LANES;
+  launch.shared_bytes = variant->static_shared_bytes + request->dynamic_shared_bytes;
+  launch.local_stride = variant->local_bytes;
+  launch.serial = ++serial;
+  launch.ordered = variant->flags & VA_ORDERED;
+  launch.chunk = static_cast<uint32_t>(std::clamp<uint64_t>(launch.cta_count / 64, 1, 4096));
+  if (request->cooperative) {
+    std::memset(reinterpret_cast<void *>(workspace), 0, 4096);
+    launch.workspace = workspace;
+  }
+  pool.run(&launch, va::worker_count(request, launch.cta_count, launch.ordered));
+  va::flush_output(&launch);
+  return static_cast<int>(request->fault.kind);
+}
+
+size_t va_exec_take_output(char *buffer, size_t capacity) {
+  std::lock_guard<std::mutex> lock(va::g_output_mutex);
+  size_t n = std::min(capacity, va::g_output.size());
+  std::memcpy(buffer, va::g_output.data(), n);
+  va::g_output.erase(0, n);
+  return n;
+}
+
+}  // extern "C"

@@ -1,0 +1,111 @@
+// The scheduler's own view of a launch: workers, resident CTAs, warps.
+// Machine code sees only the va_warp each Warp begins with.
+#pragma once
+
+#include <setjmp.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "va100/exec.h"
+
+extern "C" void va_switch(void **save_sp, void *next_sp);
+
+namespace va {
+
+struct Cta;
+struct Worker;
+
+enum class WarpState : uint8_t { kReady, kBarrier, kDone };
+
+constexpr int kBarriers = 16;
+
+struct Stack {
+  uint8_t *base = nullptr;  // lowest usable byte; a guard page lies below
+};
+
+struct Warp {
+  va_warp view{};  // first: machine code's pointer is also ours
+  Cta *cta = nullptr;
+  void *sp = nullptr;
+  Stack stack;
+  WarpState state = WarpState::kReady;
+  uint32_t barrier = 0;
+  uint32_t reduced = 0;  // what a bar.red gave this warp
+  bool spun = false;     // yielded without having been released by a barrier
+};
+
+struct Barrier {
+  uint32_t arrived = 0;   // threads
+  uint32_t expected = 0;  // threads; 0: all of the CTA that live
+  uint32_t popc = 0;      // running reduction
+  bool all = true;
+  bool any = false;
+};
+
+struct Cta {
+  Worker *worker = nullptr;
+  uint64_t index = 0;
+  uint32_t live_warps = 0;
+  uint8_t *shared = nullptr;
+  uint8_t *local = nullptr;
+  Barrier barriers[kBarriers];
+  std::vector<Warp> warps;
+};
+
+// What all workers of a launch share.
+struct Launch {
+  va_launch *request = nullptr;
+  const uint8_t *params = nullptr;
+  uint64_t cta_count = 0;
+  uint32_t threads_per_cta = 0;
+  uint32_t warps_per_cta = 0;
+  uint32_t shared_bytes = 0;
+  uint32_t local_stride = 0;
+  uint64_t workspace = 0;
+  uint64_t serial = 0;
+  uint32_t chunk = 1;
+  bool ordered = false;
+  std::atomic<uint64_t> next_cta{0};
+  std::atomic<uint64_t> resident{0};
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> progress{0};  // counts releases, exits and admissions
+};
+
+struct Worker {
+  Launch *launch = nullptr;
+  std::vector<uint64_t> counters;
+  std::vector<std::unique_ptr<Cta>> resident;
+  std::vector<std::unique_ptr<Cta>> spare;
+  std::vector<Stack> stacks;
+  void *sp = nullptr;         // the scheduler's stack while a warp runs
+  jmp_buf escape;             // where a faulting warp without a stack of its own leaves to
+  bool fibers = false;
+  Warp *running = nullptr;
+  uint64_t window = 0;        // arena block for shared windows of CTAs run one at a time
+  uint64_t window_bytes = 0;
+};
+
+// A function machine code may call; tables of them end in an entry without a name.
+struct HelperEntry {
+  const char *name;
+  const void *address;
+};
+
+inline Warp *warp_of(va_warp *view) { return reinterpret_cast<Warp *>(view); }
+
+// Record a fault (the first one of a launch wins) and leave the warp for good.
+[[noreturn]] void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane,
+                        uint64_t address, uint32_t size, uint32_t space, bool write,
+                        const char *text);
+
+void yield(Warp *warp);
+
+// Device-side printf: append text of one launch, in order of CTA, warp and call.
+void print(va_warp *view, const std::string &text);
+void flush_output(Launch *launch);
+
+}  // namespace va
