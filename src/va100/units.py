@@ -35,6 +35,7 @@ SUFFIXES: Final = (
     "_cycles",
     "_bytes",
     "_count",
+    "_ratio",
     "_bits",
     "_hz",
     "_ns",

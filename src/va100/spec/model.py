@@ -429,7 +429,10 @@ class ChipSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineSpec(Spec):
-    """A comparison GPU as its vendor prints it, dense rates; 0 where it has none."""
+    """A comparison GPU as its vendor prints it, dense rates.
+
+    0 where it has none; ``None`` where no figure was found.
+    """
 
     name: str
     product_name: str
@@ -437,14 +440,14 @@ class HeadlineSpec(Spec):
     compute_capability: tuple[int, int]
     form_factor: str
     sm_count: int
-    fp64_flop_per_s: float
-    fp64_tensor_flop_per_s: float
-    fp32_flop_per_s: float
-    tf32_tensor_flop_per_s: float
-    fp16_tensor_flop_per_s: float
-    bf16_tensor_flop_per_s: float
-    fp8_tensor_flop_per_s: float
-    int8_tensor_flop_per_s: float
+    fp64_flop_per_s: float | None
+    fp64_tensor_flop_per_s: float | None
+    fp32_flop_per_s: float | None
+    tf32_tensor_flop_per_s: float | None
+    fp16_tensor_flop_per_s: float | None
+    bf16_tensor_flop_per_s: float | None
+    fp8_tensor_flop_per_s: float | None
+    int8_tensor_flop_per_s: float | None
     sparse_ratio: float
     """2 where the tensor cores take 2:4 sparse operands, else 1."""
     memory_kind: str
@@ -514,6 +517,28 @@ class MigProfileSpec(Spec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigComputeProfileSpec(Spec):
+    """One compute-instance profile, and the GPU instances that take it."""
+
+    name: str
+    profile_id: int
+    nvml_id: int
+    compute_slice_count: int
+    gpu_instance_slices_count: tuple[int, ...]
+    """Compute slices of each GPU instance that offers it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeSpec(Spec):
+    """One ``CUdevice_attribute`` and what a chip answers."""
+
+    attribute_id: int
+    name: str
+    value: int
+    """In the attribute's own unit (CUDA uses kHz for clocks)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceSpec(Spec):
     """A price as seen on one day, for the whole instance."""
 
@@ -527,20 +552,22 @@ class PriceSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudInstanceSpec(Spec):
-    """An instance type that carries A100s."""
+    """An instance type that carries A100s; ``None`` where no figure was found."""
 
     provider: str
     name: str
     gpu_model: str
     gpu_count: int
-    vcpu_count: int
-    memory_bytes: int
-    network_bytes_per_s: float
+    vcpu_count: int | None
+    memory_bytes: int | None
+    network_bytes_per_s: float | None
+    """One direction, all ports."""
     network: str
-    pcie_generation: int
-    numa_count: int
+    pcie_generation: int | None
+    numa_count: int | None
+    """NUMA nodes with GPUs."""
     gpu_link: str
-    """``nvswitch``, ``bridge`` or ``none``: how its GPUs reach each other besides PCIe."""
-    disk_bytes: int
-    """Local NVMe; 0 where unknown or none."""
+    """``nvswitch``, ``bridge``, ``none`` or ``unknown``: how GPUs meet besides PCIe."""
+    disk_bytes: int | None
+    """Local NVMe."""
     prices: tuple[PriceSpec, ...]

@@ -20,7 +20,6 @@ TITLES: Final = {
     "XLA-SPECS": "OpenXLA GPU target descriptions",
     "DEVICEQUERY": "Dumps of deviceQuery on A100s",
     "SMI-XML": "Captures of nvidia-smi -q -x",
-    "SMI-QUERY": "Captures of nvidia-smi -q, driver 535",
     "MIG-UG": "NVIDIA Multi-Instance GPU User Guide",
     "MIG-TEXT": "Transcripts of nvidia-smi mig",
     "FM-UG": "NVIDIA Fabric Manager User Guide",
