@@ -73,6 +73,12 @@ class Not(NamedTuple):
     operand: Register
 
 
+class Negative(NamedTuple):
+    """``-r`` used as an operand; only video instructions take it."""
+
+    operand: Register
+
+
 class TextureAddress(NamedTuple):
     """``[tex, {x, y}]`` or ``[tex, sampler, {x, y}]``, also tensor forms: parts as written."""
 
@@ -85,8 +91,19 @@ class CallArguments(NamedTuple):
     elements: tuple[Operand | None, ...]
 
 
+InitialElement = Immediate | Symbol | tuple[str | int, Symbol | Immediate]
+
 Operand = (
-    Register | Immediate | Symbol | Address | Vector | Pair | Not | TextureAddress | CallArguments
+    Register
+    | Immediate
+    | Symbol
+    | Address
+    | Vector
+    | Pair
+    | Not
+    | Negative
+    | TextureAddress
+    | CallArguments
 )
 """``None`` stands for the sink ``_`` wherever an operand is optional."""
 
@@ -145,10 +162,12 @@ class Initializer:
     """An initialiser flattened to elements.
 
     Each element is an ``Immediate``, a ``Symbol`` (its address), ``("generic", Symbol)`` for
-    ``generic(x)``, or ``(mask, Symbol)`` for ``0xFF(x)``-style byte extraction.
+    ``generic(x)``, or ``(mask, Symbol)`` for ``0xFF(x)``-style byte extraction.  A sampler's or
+    texture's settings are ``("filter_mode", Symbol("linear"))`` or with an ``Immediate``.
+    Inner braces that give fewer elements than their dimension are filled with zeros.
     """
 
-    elements: tuple[Immediate | Symbol | tuple[str | int, Symbol], ...]
+    elements: tuple[InitialElement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +241,7 @@ class CallPrototype:
     params: tuple[Variable, ...]
     span: Span
     noreturn: bool = False
+    directives: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +295,7 @@ class Function:
     directives: tuple[tuple[str, tuple[int, ...]], ...] = ()
     body: tuple[Statement, ...] | None = None
     attributes: tuple[str, ...] = ()
+    pragmas: tuple[str, ...] = ()
 
     def directive(self, name: str) -> tuple[int, ...] | None:
         """The numbers of a directive, or ``None`` when it is not given."""

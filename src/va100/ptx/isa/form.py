@@ -80,6 +80,8 @@ class Operation:
     """Type specifiers in order of writing: destination first."""
     modifiers: frozenset[str]
     """Every modifier that is no type, without dots (``"lo"``, ``"wide"``, ``"L2::128B"``)."""
+    sequence: tuple[str, ...] = ()
+    """The same in order of writing, repeats kept (``("sync", "aligned", "row", "col")``)."""
     space: Space | None = None
     """State space of a memory operation; ``Space.GENERIC`` when none is written."""
     to_space: bool = False
