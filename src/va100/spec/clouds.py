@@ -21,7 +21,9 @@ _AWS_PRICE: Final = measured("AWS-PRICES", "copy of the public price list")
 _AZURE_PRICE: Final = assumed("AZURE-PRICES", "third-party copy")
 _GCP_PRICE: Final = measured("GCP-PRICES", "copy of the price catalogue")
 _OCI_PRICE: Final = measured("OCI-SHAPES", "copy of the price list")
-_MARKET_PRICE: Final = assumed("GPU-CATALOG", "third-party comparison")
+_MARKET_PRICE: Final = assumed(
+    "GPU-CATALOG", "third-party comparison; which of the 80 GB cards is a guess where both exist"
+)
 
 
 def _price(usd: float, market: str, region: str, date: str, source: Source) -> PriceSpec:
@@ -87,8 +89,8 @@ _ROWS: Final = (
         _AWS,
         (
             _price(21.957642, "on-demand", "us-east-1", "2026-09-25", _AWS_PRICE),
-            _price(32.7726, "on-demand", "us-east-1", "2025-05", _AWS_PRICE),
-            _price(16.30, "spot", "us-east-1", "2026-09", assumed("AWS-PRICES", "approximate")),
+            _price(32.7726, "on-demand", "us-east-1", "before 2025-06", _AWS_PRICE),
+            _price(16.30, "spot", "us-east-1", "by 2026-11", assumed("AWS-PRICES", "approximate")),
         ),
     ),
     _Shape(
@@ -109,7 +111,7 @@ _ROWS: Final = (
         _AWS,
         (
             _price(27.44705, "on-demand", "us-east-1", "2026-03-04", _AWS_PRICE),
-            _price(40.9657, "on-demand", "us-east-1", "2025-05", _AWS_PRICE),
+            _price(40.9657, "on-demand", "us-east-1", "before 2026-03", _AWS_PRICE),
         ),
     ),
     _Shape(
@@ -128,7 +130,7 @@ _ROWS: Final = (
         _NDV4,
         _NDV4,
         _AZURE_SHAPE,
-        (_price(27.20, "on-demand", "eastus", "2024", _AZURE_PRICE),),
+        (_price(27.20, "on-demand", "eastus", "before 2026", _AZURE_PRICE),),
     ),
     _Shape(
         "Azure",
@@ -147,7 +149,7 @@ _ROWS: Final = (
         _NDV4,
         _MLPERF,
         (
-            _price(32.77, "on-demand", "eastus", "2024", _AZURE_PRICE),
+            _price(32.77, "on-demand", "eastus", "before 2026", _AZURE_PRICE),
             _price(40.96, "on-demand", "uksouth", "2026", _AZURE_PRICE),
             _price(12.89, "spot", "uksouth", "2026", _AZURE_PRICE),
         ),
@@ -266,7 +268,7 @@ _ROWS: Final = (
         _OCI,
         _OCI,
         _RECALLED,
-        (_price(24.4, "on-demand", "any", "2026", _OCI_PRICE),),
+        (_price(24.4, "on-demand", "any", "by 2026-11", _OCI_PRICE),),
     ),
     _Shape(
         "Oracle",
@@ -284,7 +286,7 @@ _ROWS: Final = (
         _OCI,
         _OCI,
         _RECALLED,
-        (_price(32.0, "on-demand", "any", "2026", _OCI_PRICE),),
+        (_price(32.0, "on-demand", "any", "by 2026-11", _OCI_PRICE),),
     ),
     *(
         _Shape(

@@ -547,7 +547,7 @@ class PriceSpec(Spec):
     """``on-demand`` or ``spot``."""
     region: str
     date: str
-    """ISO, as precise as known."""
+    """ISO and as precise as known; ``by`` or ``before`` where only a bound is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

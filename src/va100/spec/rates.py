@@ -70,8 +70,8 @@ def pair_bytes_per_s(board: BoardSpec) -> float:
 def bisection_bytes_per_s(board: BoardSpec) -> float:
     """Rate between two halves of a board's GPUs, one direction."""
     half = board.gpu_count // 2
-    if board.baseboard_count == 2:
-        switches = board.nvswitch_count // 2
+    if board.trunks_per_switch_count:
+        switches = board.nvswitch_count // board.baseboard_count
         return switches * board.trunks_per_switch_count * board.link_bytes_per_s
     if board.nvswitch_count:
         return half * board.links_per_gpu_count * board.link_bytes_per_s
