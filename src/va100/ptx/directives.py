@@ -64,9 +64,9 @@ class DirectiveReader:
     def integer(self, what: str) -> int:
         """Read an integer constant expression."""
         cursor = self.cursor
-        reader = ExpressionReader(cursor, cursor.position, len(cursor.code))
+        cursor.peek()
         start = cursor.position
-        value = reader.constant()
+        value = ExpressionReader(cursor, start, len(cursor.code)).constant()
         if value.kind != "int":
             raise cursor.error(start, f"expected {what}, an integer")
         return value.value
@@ -155,9 +155,9 @@ class DirectiveReader:
     def parameter(self) -> Variable:
         """Read one parameter of a function, kernel or prototype."""
         cursor = self.cursor
-        start = (cursor.peek(), cursor.position)[1]
         if cursor.peek() not in (".param", ".reg"):
             cursor.fail_expected(".param or .reg")
+        start = cursor.position
         space = SPACES[cursor.take()[1:]]
         attributes, align, vector, pointer, kind = self._parameter_type()
         if pointer is None:
@@ -280,11 +280,10 @@ class DirectiveReader:
         shape = self._shape()
         initializer = None
         if count is None and cursor.accept("="):
-            place = (cursor.peek(), cursor.position)[1]
-            initializer, shape = self._initializer(shape, vector, place)
-        names = [name] if count is None else [f"{name}{i}" for i in range(min(count, MAX_EXPANSION))]
+            initializer, shape = self._initializer(shape, vector)
         if count is not None and count > MAX_EXPANSION:
             cursor.fail(f"{count} variables in one declaration are too many")
+        names = [name] if count is None else [f"{name}{i}" for i in range(count)]
         managed = "managed" in attributes
         rest = tuple(a for a in attributes if a != "managed")
         return [
@@ -299,10 +298,11 @@ class DirectiveReader:
     # -- initialisers
 
     def _initializer(
-        self, shape: tuple[int, ...], vector: int, place: int
+        self, shape: tuple[int, ...], vector: int
     ) -> tuple[Initializer, tuple[int, ...]]:
         dimensions = shape if vector == 1 else (*shape, vector)
-        if self.cursor.peek() != "{":
+        token, place = self.cursor.peek(), self.cursor.position
+        if token != "{":
             return Initializer((self._initial_value(),)), shape
         elements = self._initial_list(dimensions[1:], 0)
         if shape and shape[0] == 0:
@@ -310,8 +310,7 @@ class DirectiveReader:
             shape = (-(-len(elements) // inner), *shape[1:])
             dimensions = shape if vector == 1 else (*shape, vector)
         room = prod(dimensions)
-        settings = elements and isinstance(elements[0], tuple) and _is_setting(elements[0])
-        if len(elements) > room and not settings:
+        if len(elements) > room and not is_setting(elements[0]):
             raise self.cursor.error(
                 place, f"{len(elements)} values for {room} element{'s' if room != 1 else ''}"
             )
@@ -339,8 +338,8 @@ class DirectiveReader:
 
     def _initial_value(self) -> InitialElement:
         cursor = self.cursor
-        reader = ExpressionReader(cursor, (cursor.peek(), cursor.position)[1], len(cursor.code))
         token = cursor.peek()
+        reader = ExpressionReader(cursor, cursor.position, len(cursor.code))
         if token == "generic":
             cursor.take()
             cursor.expect("(")
@@ -466,5 +465,8 @@ class DirectiveReader:
         return self._attributes()
 
 
-def _is_setting(element: tuple[str | int, Symbol | Immediate]) -> bool:
+def is_setting(element: InitialElement) -> bool:
+    """Tell whether an element of an initialiser is ``name = value``, of a sampler or texture."""
+    if isinstance(element, Immediate | Symbol):
+        return False
     return isinstance(element[0], str) and element[0] != "generic"

@@ -243,6 +243,9 @@ class OperandReader:
         operand: Immediate | Symbol
         if is_name(reader.peek()) and reader.peek() != _WARP_SIZE_NAME:
             operand = reader.symbol()
+            if reader.peek() == "[":
+                hint = "write [name+bytes], or mov the name's address and add to it"
+                raise self.cursor.error(offset, "array indexing is not taken", hint)
         else:
             operand = reader.constant()
         reader.finish("operand")

@@ -1,8 +1,8 @@
 """PTX text to the tree of :mod:`va100.ptx.program`.
 
-Bodies are read statement by statement with one regular expression (most of a text is
-instructions); everything else token by token in :mod:`va100.ptx.directives`.  Only form is
-checked here; the rules of the language are :mod:`va100.ptx.verify`'s.
+Module scope is read here, bodies in :mod:`va100.ptx.body`, declarations that occur in both in
+:mod:`va100.ptx.directives`.  Only form is checked; the rules of the language are
+:mod:`va100.ptx.verify`'s.
 """
 
 from __future__ import annotations
@@ -10,40 +10,22 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from va100.ptx.body import BodyReader
 from va100.ptx.directives import LINKAGES, VARIABLE_SPACES, DirectiveReader
-from va100.ptx.operands import MAX_DEPTH, OperandReader
+from va100.ptx.operands import OperandReader
 from va100.ptx.program import (
     Alias,
     Function,
-    Guard,
-    Instruction,
-    Label,
-    Location,
-    Pragma,
     PtxModule,
-    Scope,
     Section,
     SourceFile,
     Span,
     Statement,
     TopLevel,
-    Variable,
 )
 from va100.ptx.text import Cursor
+from va100.ptx.types import Space
 
-_STATEMENT: Final = re.compile(
-    r"""\s*+(?:
-      (?:@\s*+(!?+)\s*+([%$\w]++)\s++)?+       # 1 negation, 2 guard
-      ([a-z]\w*+(?:\s*+\.[\w:]++)*+)           # 3 operation
-      (?![$%]|\s*+:)
-      \s*+([^;]*+);                            # 4 operands
-    | ([{}])                                   # 5 scope
-    | ([A-Za-z_$%][\w$]*+)\s*+:(?!:)           # 6 label
-    | (\.[a-z_]\w*(?:::\w+)?)                  # 7 directive
-    )""",
-    re.VERBOSE,
-)
-_LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?=\s*\n)(?!\s*,)")
 _SECTION_END: Final = re.compile(r'(?:[^"{}]|"[^"\n]*")*+')
 _DWARF: Final = re.compile(r"@@DWARF[^\n]*")
 _VERSION: Final = re.compile(r"\s*(\d{1,4})\.(\d{1,4})(?![\w.])")
@@ -82,6 +64,7 @@ class _ModuleReader:
         self.items: list[TopLevel] = []
 
     def read(self) -> PtxModule:
+        """Read everything."""
         cursor = self.cursor
         while cursor.peek():
             self._item()
@@ -215,9 +198,9 @@ class _ModuleReader:
         if cursor.peek() == "{":
             self.operands.enter()
             for variable in (*returns, *params):
-                if variable.space.value == "reg":
+                if variable.space is Space.REG:
                     self.operands.declare(variable.name, None)
-            body = _BodyReader(cursor, directives, self.operands).read()
+            body = BodyReader(cursor, directives, self.operands).read()
             self.operands.leave()
         elif not cursor.accept(";"):
             cursor.fail_expected("'{' to begin the body or ';' to end the declaration")
@@ -229,149 +212,10 @@ class _ModuleReader:
 
 
 _HEADERS: Final = {
-    ".version": _ModuleReader._version,  # noqa: SLF001
-    ".target": _ModuleReader._target,  # noqa: SLF001
-    ".address_size": _ModuleReader._address_size,  # noqa: SLF001
-    ".file": _ModuleReader._file,  # noqa: SLF001
-    ".section": _ModuleReader._section,  # noqa: SLF001
-    ".pragma": _ModuleReader._pragma,  # noqa: SLF001
+    ".version": _ModuleReader._version,
+    ".target": _ModuleReader._target,
+    ".address_size": _ModuleReader._address_size,
+    ".file": _ModuleReader._file,
+    ".section": _ModuleReader._section,
+    ".pragma": _ModuleReader._pragma,
 }
-
-
-class _BodyReader:
-    """The statements of one function."""
-
-    def __init__(
-        self, cursor: Cursor, directives: DirectiveReader, operands: OperandReader
-    ) -> None:
-        self.cursor = cursor
-        self.directives = directives
-        self.operands = operands
-        self._stack: list[tuple[list[Statement], int]] = []
-        self._statements: list[Statement] = []
-
-    def read(self) -> tuple[Statement, ...]:
-        """Read from the opening brace to its closing one."""
-        cursor = self.cursor
-        cursor.expect("{")
-        code = cursor.code
-        position = cursor.position
-        match_statement = _STATEMENT.match
-        read_list = self.operands.read_list
-        guards: dict[tuple[str, str], Guard] = {}
-        while True:
-            match = match_statement(code, position)
-            if match is None:
-                self._fail(position)
-            negated, register, op, text, brace, label, directive = match.groups()
-            if op is not None:
-                guard = None
-                if register is not None:
-                    guard = guards.get((negated, register))
-                    if guard is None:
-                        guard = guards[negated, register] = Guard(register, negated == "!")
-                if not op.startswith("call"):
-                    operands = read_list(text, match.start(4)) if text else ()
-                else:
-                    op = "".join(op.split())
-                    operands = self._call(op, text, match.start(4))
-                start = match.start(3) if register is None else code.index("@", position)
-                position = match.end()
-                if not op.isalnum() and len(op.split()) > 1:
-                    op = "".join(op.split())
-                self._statements.append(Instruction(op, operands, guard, Span(start, position)))
-            elif brace == "{":
-                self._open(match.start(5))
-                position = match.end()
-            elif brace == "}":
-                position = match.end()
-                if not self._stack:
-                    cursor.jump(position)
-                    return tuple(self._statements)
-                self._close(position)
-            elif label is not None:
-                position = self._label(label, match.start(6), match.end())
-            else:
-                position = self._directive(directive, match.start(7), match.end())
-
-    def _fail(self, position: int) -> None:
-        cursor = self.cursor
-        cursor.jump(position)
-        token = cursor.peek()
-        if not token:
-            cursor.fail("expected '}' to end the function before the end of the text")
-        if token == ";":
-            cursor.fail("expected a statement, found ';'")
-        if token == "@" or (token[0].islower() and token.isalnum()):
-            cursor.fail(f"expected an instruction that ends in ';', found {token!r}")
-        cursor.fail_expected("an instruction, a label, a directive or '}'")
-
-    def _call(self, op: str, text: str, offset: int) -> tuple[object, ...]:
-        if op.partition(".")[0] == "call":
-            return self.operands.read_call(text, offset)
-        return self.operands.read_list(text, offset) if text else ()
-
-    def _open(self, start: int) -> None:
-        if len(self._stack) >= MAX_DEPTH:
-            raise self.cursor.error(start, "scopes nested too deep")
-        self._stack.append((self._statements, start))
-        self._statements = []
-        self.operands.enter()
-
-    def _close(self, end: int) -> None:
-        inner = tuple(self._statements)
-        self._statements, start = self._stack.pop()
-        self._statements.append(Scope(inner, Span(start, end)))
-        self.operands.leave()
-
-    def _label(self, name: str, start: int, end: int) -> int:
-        cursor = self.cursor
-        cursor.jump(end)
-        token = cursor.peek()
-        if token == ".callprototype":
-            cursor.take()
-            self._statements.append(self.directives.prototype(name, start))
-            return cursor.position
-        if token in (".branchtargets", ".calltargets"):
-            cursor.take()
-            self._statements.append(self.directives.targets(name, token[1:], start))
-            return cursor.position
-        self._statements.append(Label(name, Span(start, end)))
-        return end
-
-    def _directive(self, directive: str, start: int, end: int) -> int:
-        cursor = self.cursor
-        if directive == ".loc" and (plain := _LOC.match(cursor.code, start)):
-            file, line, column = (int(n) for n in plain.groups())
-            self._statements.append(Location(file, line, column, Span(start, plain.end())))
-            return plain.end()
-        cursor.jump(end)
-        if directive == ".reg":
-            declaration = self.directives.registers(start)
-            for name, count in declaration.names:
-                if name[0] != "%":
-                    self._declare(name, count, start)
-            self._statements.append(declaration)
-        elif directive == ".loc":
-            self._statements.append(self.directives.location(start))
-            return self._statements[-1].span.end
-        elif directive == ".pragma":
-            self._statements.append(self.directives.pragma(start))
-        elif directive in VARIABLE_SPACES or directive in LINKAGES:
-            linkage = directive[1:] if directive in LINKAGES else ""
-            if not linkage:
-                cursor.jump(start)
-            self._statements += self.directives.variables(start, linkage)
-        else:
-            raise cursor.error(
-                start, f"expected a statement, found {directive!r}, which has no place in a body"
-            )
-        return cursor.position
-
-    def _declare(self, name: str, count: int | None, start: int) -> None:
-        if count is not None and count > 1 << 16:
-            raise self.cursor.error(start, f"{count} registers in one declaration are too many")
-        self.operands.declare(name, count)
-
-
-__all__ = ["Pragma", "Variable", "parse"]

@@ -164,7 +164,9 @@ class Initializer:
     Each element is an ``Immediate``, a ``Symbol`` (its address), ``("generic", Symbol)`` for
     ``generic(x)``, or ``(mask, Symbol)`` for ``0xFF(x)``-style byte extraction.  A sampler's or
     texture's settings are ``("filter_mode", Symbol("linear"))`` or with an ``Immediate``.
-    Inner braces that give fewer elements than their dimension are filled with zeros.
+    Inner braces that give fewer elements than their dimension are filled with zeros; the end of
+    the list may be short, and what is missing is zero.  (``Immediate`` and ``Symbol`` are tuples
+    themselves: test for them before the pairs.)
     """
 
     elements: tuple[InitialElement, ...]

@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+")
 
 
-def error_at(  # noqa: PLR0913  one place, spelled out
+def error_at(
     kind: type[E], source: str, name: str, offset: int, problem: str, hint: str = ""
 ) -> E:
     """Build an error that points at a character of the text."""
@@ -121,7 +121,8 @@ class Cursor:
     def fail_expected(self, what: str) -> NoReturn:
         """Raise: something else was expected here."""
         found = self.peek()
-        self.fail(f"expected {what}, found {found!r}" if found else f"expected {what} before the end")
+        end = f"found {found!r}" if found else "found the end of the text"
+        self.fail(f"expected {what}, {end}")
 
     def take_name(self, what: str) -> str:
         """Read an identifier."""
