@@ -20,7 +20,7 @@ from va100.units import GB, GIB, MIB
 
 TOPICS: Final = ("mig", "hgx", "clouds")
 _COLUMNS: Final = 4
-_LARGEST_FILE_BYTES: Final = 16 * MIB
+_LARGEST_FILE_BYTES: Final = 2 * MIB
 
 RIGHT, DISCREPANCIES, UNREADABLE = 0, 1, 2
 

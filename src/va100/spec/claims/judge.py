@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from va100.spec.claims.claim import Claim, Finding, Problem, Verdict
+from va100.spec.claims.labels import says_sparse
 from va100.spec.claims.quantity import Quantity
 from va100.spec.figures import (
     BY_KEY,
@@ -27,6 +28,8 @@ _ROUNDED: Final = 0.03
 _CUSTOM_W: Final = 500
 _CUSTOM_OF_W: Final = 400
 """Systems with custom cooling run the 400 W cards at 500 W."""
+_TABLES: Final = {model.name: figures(model) for model in MODELS}
+_GPUS_OF_BOARD: Final = 8
 _BOTH_WAYS: Final = ("nvlink_bytes_per_s", "board_bytes_per_s")
 
 
@@ -70,7 +73,7 @@ def _wrong(claim: Claim, problem: Problem, explanation: str, matches: str = "") 
 
 def _numbers(models: Sequence[Model], key: str) -> list[float]:
     """Values of a figure over models that have one on record, without repeats."""
-    found = [figures(model).get(key) for model in models]
+    found = [_TABLES[model.name].get(key) for model in models]
     return list(dict.fromkeys(v for v in found if isinstance(v, int | float)))
 
 
@@ -150,6 +153,9 @@ def _judge_alternatives(
     for spot in given:
         if any(close(spot, v) for v in _accepted(claim, key, ours)):
             return _finding(claim, Verdict.RIGHT, _right_text(claim, key, spot, ours))
+    if sparse is None and dense_twin(key) is None and says_sparse(claim.label):
+        text = f"{claim.subject} has no sparse rate of {BY_KEY[key].title}"
+        return _wrong(claim, Problem.ABSENT, text)
     return _explain(claim, key, given[-1], ours)
 
 
@@ -159,6 +165,8 @@ def _accepted(claim: Claim, key: str, ours: Sequence[float]) -> list[float]:
         return [*ours, *(value / 8 for value in _numbers(claim.models, "memory_bytes"))]
     if key == "pcie_bytes_per_s":
         return [v * k for v in ours for k in (1, 2, 130 / 128, 260 / 128)]
+    if key == "link_count":
+        return [*ours, *(value * _GPUS_OF_BOARD for value in ours)]
     if key in _BOTH_WAYS and claim.divisor == "direction":
         return [value / 2 for value in ours]
     if key == "nvlink_bytes_per_s" and claim.divisor == "link":
@@ -194,7 +202,7 @@ def _explain(claim: Claim, key: str, spot: Quantity, ours: Sequence[float]) -> F
             return _wrong(claim, problem, text, twin)
     for model in MODELS:
         if _same_family(model, claim.models) and any(
-            _same(spot, v) for v in _numbers([model], key)
+            close(spot, v) for v in _numbers([model], key)
         ):
             text = f"{spot.text} is {model.name}'s; {claim.subject} has {right}"
             return _wrong(claim, Problem.OTHER_MODEL, text, key)
@@ -258,7 +266,10 @@ def _explain_scale(claim: Claim, key: str, spot: Quantity, ours: Sequence[float]
     if key == "power_default_w" and spot.value == _CUSTOM_W and max(ours) == _CUSTOM_OF_W:
         text = "500 W is a custom thermal variant; the standard limit is " + right
         return _wrong(claim, Problem.VALUE, text)
-    return _wrong(claim, Problem.VALUE, f"{BY_KEY[key].title} is {right}, not {spot.text}")
+    text = f"{BY_KEY[key].title}: {right}, not {spot.text}"
+    if key == "link_count":
+        text += f"; {max(ours) * _GPUS_OF_BOARD:g} on a board of {_GPUS_OF_BOARD}"
+    return _wrong(claim, Problem.VALUE, text)
 
 
 def _judge_multiple(claim: Claim, multiple: Quantity, key: str) -> Finding:
@@ -286,7 +297,7 @@ def _judge_multiple(claim: Claim, multiple: Quantity, key: str) -> Finding:
 
 
 def _judge_word(claim: Claim, key: str) -> Finding:
-    values = [figures(model)[key] for model in claim.models]
+    values = [_TABLES[model.name][key] for model in claim.models]
     ours = list(dict.fromkeys(value for value in values if isinstance(value, str)))
     if not ours:
         return _finding(claim, Verdict.UNCHECKED, f"no {BY_KEY[key].title} on record")

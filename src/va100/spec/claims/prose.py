@@ -29,6 +29,7 @@ _FILLER: Final = re.compile(
     r"|with|vs\.?|versus|speed|bandwidth|what|an?|nvidia|tesla|in)\b\.?[\s(,]*)*$",
     re.IGNORECASE,
 )
+_LONGEST_SENTENCE: Final = 2000
 _AFTER: Final = re.compile(r"^\s*(?:of|for|in|on|的)?\s*(?:the\s+)?\(?$", re.IGNORECASE)
 _COUNTS: Final = (
     ("nvswitch", "nvswitch_count"),
@@ -75,9 +76,17 @@ def sentence_claims(text: str, line: int, models: tuple[Model, ...], subject: st
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _END.finditer(text):
-        yield start, match.start()
+        yield from _pieces(start, match.start())
         start = match.end()
-    yield start, len(text)
+    yield from _pieces(start, len(text))
+
+
+def _pieces(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut what is too long to be a sentence, so that reading time stays linear."""
+    while end - start > _LONGEST_SENTENCE:
+        yield start, start + _LONGEST_SENTENCE
+        start += _LONGEST_SENTENCE
+    yield start, end
 
 
 def _multiples(text: str) -> Iterator[tuple[Quantity, Mention | None]]:
@@ -133,8 +142,9 @@ def _figures(sentence: _Sentence) -> list[Claim]:
     """Claims of absolute figures; neighbours with the same label are a dense-and-sparse pair."""
     groups: list[tuple[Label | None, str, tuple[Model, ...], str, list[Quantity]]] = []
     spots = [spot for spot in quantities(sentence.text) if spot.dimension is not None]
+    named = mentions(sentence.text)
     for index, spot in enumerate(spots):
-        if any(m.start <= spot.start < m.end for m in mentions(sentence.text)):
+        if any(m.start <= spot.start < m.end for m in named):
             continue
         label, key = _label_for(sentence, spots, index)
         models, subject = _subject(sentence, spot)

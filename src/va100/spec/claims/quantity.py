@@ -68,8 +68,8 @@ def with_unit(quantity: Quantity, unit: str) -> Quantity:
 
 
 def unit_in(text: str) -> str:
-    """First unit named in a heading such as ``FP64 (TFLOPS)``; empty when there is none."""
-    match = re.search(rf"(?<![A-Za-z]){_UNIT}", text)
+    """Find the unit of a heading such as ``FP64 (TFLOPS)``, not of a size in a model's name."""
+    match = re.search(rf"(?<![A-Za-z0-9])(?<!\d ){_UNIT}", text)
     return match["unit"] if match else ""
 
 

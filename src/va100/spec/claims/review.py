@@ -71,7 +71,10 @@ def _sniffed(text: str) -> Grid | None:
     for delimiter in ("\t", ";", ","):
         if delimiter not in first or delimiter not in rest.split("\n")[0]:
             continue
-        grid = delimited_grid(text, delimiter)
+        try:
+            grid = delimited_grid(text, delimiter)
+        except ValueError:
+            continue
         cells = grid.rows[0][1:] if grid.rows else ()
         if len(grid.rows) > 1 and any(models_in(cell) or label_of(cell) for cell in cells):
             even = sum(len(row) == len(grid.rows[0]) for row in grid.rows)

@@ -27,9 +27,10 @@ _DEFAULT_UNIT: Final = {
     Dimension.WIDTH: "bit",
 }
 _SMALL_SIZES: Final = {"l2_bytes": "MB", "l1_shared_bytes": "KB", "shared_bytes": "KB"}
-_SEPARATOR: Final = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-*:?\s*)*\|?\s*$")
+_DASHES: Final = re.compile(r":?-+:?")
 _HEADED: Final = 2
 """Rows of the smallest table: a heading and a row."""
+_LONGEST_CELL: Final = 500
 _MARKUP: Final = re.compile(r"<[^>]{0,40}>|\*\*|__|`")
 _UNIT_HEADING: Final = re.compile(r"^\W*(?:units?|单位)\W*$", re.IGNORECASE)
 _KIND: Final = re.compile(r"(?:hbm\d?e?|gddr\d\w?)", re.IGNORECASE)
@@ -49,7 +50,7 @@ def markdown_grids(text: str) -> tuple[list[Grid], str]:
     grids: list[Grid] = []
     index = 0
     while index + 1 < len(lines):
-        if "|" in lines[index] and "|" in lines[index + 1] and _SEPARATOR.match(lines[index + 1]):
+        if "|" in lines[index] and "|" in lines[index + 1] and _separates(lines[index + 1]):
             end = index + 2
             while end < len(lines) and "|" in lines[end] and lines[end].strip():
                 end += 1
@@ -74,7 +75,7 @@ def delimited_grid(text: str, delimiter: str) -> Grid:
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
-                rows.append(tuple(row))
+                rows.append(tuple(cell[:_LONGEST_CELL] for cell in row))
                 lines.append(reader.line_num)
     except csv.Error as error:
         raise ValueError(f"not a table of delimited values: {error}") from error
@@ -103,6 +104,7 @@ def json_grid(text: str) -> Grid:
     columns = list(dict.fromkeys(key for value in records.values() for key in value))
     rows = [("", *columns)]
     rows += [(name, *(_text(row.get(key)) for key in columns)) for name, row in records.items()]
+    rows = [tuple(cell[:_LONGEST_CELL] for cell in row) for row in rows]
     return Grid(tuple(rows), tuple(0 for _ in rows))
 
 
@@ -130,17 +132,24 @@ def _named_records(records: list[object]) -> dict[str, dict[str, object]]:
     return named
 
 
-def _text(value: object) -> str:
-    if value is None:
+def _text(value: object, depth: int = 4) -> str:
+    """Spell a JSON value as a table's cell would; what is nested deeper than a cell is left out."""
+    if value is None or not depth:
         return ""
     if isinstance(value, dict):
-        return " ".join(_text(part) for part in value.values())
+        return " ".join(_text(part, depth - 1) for part in value.values())
     if isinstance(value, list):
-        return " / ".join(_text(part) for part in value)
+        return " / ".join(_text(part, depth - 1) for part in value)
     try:
         return str(value)
     except ValueError:
         return "a number of too many digits"
+
+
+def _separates(line: str) -> bool:
+    """Tell the row of dashes under a Markdown heading."""
+    cells = line.strip().strip("|").split("|")
+    return all(_DASHES.fullmatch(cell.strip()) for cell in cells)
 
 
 def _markdown_row(line: str) -> tuple[str, ...]:
@@ -149,7 +158,8 @@ def _markdown_row(line: str) -> tuple[str, ...]:
         inner = inner[:-1]
     cells = re.split(r"(?<!\\)\|", inner)
     return tuple(
-        _MARKUP.sub(" ", cell).replace("\\|", "|").replace("\\*", "*").strip() for cell in cells
+        _MARKUP.sub(" ", cell).replace("\\|", "|").replace("\\*", "*").strip()[:_LONGEST_CELL]
+        for cell in cells
     )
 
 
@@ -176,9 +186,8 @@ def _claims(grid: Grid, table: int) -> Iterator[Claim]:
         unit = row[units] if units is not None and units < len(row) else ""
         for index in columns:
             if models[index] and index < len(row) and row[0].strip():
-                yield from _cell_claims(
-                    row[0], row[index], unit, _Place(line, table, heading[index], models[index])
-                )
+                place = _Place(line, table, heading[index], models[index])
+                yield from _cell_claims(row[0], row[index], unit, place)
 
 
 @dataclass(frozen=True, slots=True)
