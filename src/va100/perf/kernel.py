@@ -1,0 +1,194 @@
+"""Seconds a launch would take, and what holds it back.
+
+The one place where occupancy, pipes, memory and latency meet.  A first estimate: the slowest of
+the parts on top of a launch's floor, as if all of them overlapped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from va100.errors import OutOfResources
+from va100.perf import latency, memory, pipes
+from va100.perf.memory import Residency
+from va100.perf.occupancy import Limiter, Occupancy, allocated_shared_bytes, occupancy
+from va100.spec.model import ChipSpec, Operation
+from va100.spec.rates import peak_flop_per_s
+from va100.work import Counters, KernelResources, LaunchConfig, Pipe
+
+
+class Bound(Enum):
+    """What a launch waits for most; the value is spelled for people."""
+
+    LAUNCH = "launch"
+    DRAM = "DRAM bandwidth"
+    L2 = "L2 bandwidth"
+    L1 = "L1 bandwidth"
+    SHARED = "shared memory"
+    ATOMIC = "atomics"
+    ISSUE = "issue slots"
+    LATENCY = "latency"
+    ALU = "ALU pipe"
+    FMA = "FMA pipe"
+    FP16 = "FP16 pipe"
+    FP64 = "FP64 pipe"
+    XU = "XU pipe"
+    TENSOR = "tensor pipe"
+    LSU = "LSU pipe"
+    TEX = "TEX pipe"
+
+
+PIPE_BOUNDS = {
+    Pipe.ALU: Bound.ALU,
+    Pipe.FMA: Bound.FMA,
+    Pipe.FP16: Bound.FP16,
+    Pipe.FP64: Bound.FP64,
+    Pipe.XU: Bound.XU,
+    Pipe.TENSOR: Bound.TENSOR,
+    Pipe.LSU: Bound.LSU,
+    Pipe.TEX: Bound.TEX,
+}
+"""Every pipe that can be a bottleneck of its own; control shares the issue slots."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Seconds one resource alone would need."""
+
+    bound: Bound
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelEstimate:
+    """A launch's predicted time and what it is made of."""
+
+    duration_s: float
+    floor_s: float
+    bound_by: Bound
+    occupancy: Occupancy
+    wave_count: float
+    """Rounds of resident CTAs the grid takes; the last one may be partial."""
+    parts: tuple[Part, ...]
+    """Longest first; the floor is not among them."""
+    assumed: tuple[str, ...]
+    """What was not counted and had to be taken for granted."""
+
+    def fraction(self, bound: Bound) -> float:
+        """How busy one resource is over the launch, 0 to 1; 0 when it takes no part."""
+        seconds = sum(part.duration_s for part in self.parts if part.bound is bound)
+        return seconds / self.duration_s if self.duration_s else 0.0
+
+
+def estimate(
+    counters: Counters,
+    config: LaunchConfig,
+    resources: KernelResources,
+    chip: ChipSpec,
+    *,
+    residency: Residency = Residency.DRAM,
+    kernel: str = "",
+) -> KernelEstimate:
+    """Predict how long one launch takes at the boost clock.
+
+    Parameters
+    ----------
+    residency : Residency
+        Whether L2 already holds the launch's data.
+    kernel : str
+        Named in the error only.
+
+    Raises
+    ------
+    OutOfResources
+        The launch does not fit on an SM.
+    """
+    fit = occupancy(config, resources, chip.sm)
+    if fit.ctas_per_sm == 0:
+        raise _misfit(kernel, fit, config, resources, chip)
+    ctas = max(config.grid.size, 1)
+    waves = ctas / (fit.ctas_per_sm * chip.sm_count)
+    parts = sorted(
+        (part for part in _parts(counters, ctas, waves, chip, residency) if part.duration_s > 0),
+        key=lambda part: -part.duration_s,
+    )
+    longest_s = parts[0].duration_s if parts else 0.0
+    floor_s = chip.measured.graph_node_s
+    return KernelEstimate(
+        duration_s=floor_s + longest_s,
+        floor_s=floor_s,
+        bound_by=parts[0].bound if longest_s > floor_s else Bound.LAUNCH,
+        occupancy=fit,
+        wave_count=waves,
+        parts=tuple(parts),
+        assumed=_assumed(counters),
+    )
+
+
+def _parts(
+    counters: Counters, ctas: int, waves: float, chip: ChipSpec, residency: Residency
+) -> list[Part]:
+    """Time of every resource, as if it were the only one."""
+    clock_hz = float(chip.boost_clock_hz)
+    busiest = -(-ctas // chip.sm_count) / ctas
+    flow = memory.traffic(counters, chip)
+    path_cycles = latency.warp_cycles(counters, chip, residency)
+    parts = [
+        Part(bound=PIPE_BOUNDS[pipe], duration_s=_pipe_s(pipe, cycles * busiest, chip))
+        for pipe, cycles in pipes.busy_cycles(counters, chip.sm).items()
+    ]
+    on_sm = {
+        Bound.ISSUE: pipes.issue_cycles(counters, chip.sm) * busiest,
+        Bound.L1: memory.l1_cycles(flow) * busiest,
+        Bound.SHARED: memory.shared_cycles(flow) * busiest,
+        Bound.LATENCY: path_cycles * -(-waves // 1),
+    }
+    parts += [Part(bound=bound, duration_s=cycles / clock_hz) for bound, cycles in on_sm.items()]
+    active_sm_count = min(ctas, chip.sm_count)
+    on_chip = {
+        Bound.DRAM: memory.dram_s(flow, chip, residency),
+        Bound.L2: memory.l2_s(flow, active_sm_count, chip, clock_hz),
+        Bound.ATOMIC: memory.atomic_s(counters, chip, clock_hz),
+    }
+    return parts + [Part(bound=bound, duration_s=seconds) for bound, seconds in on_chip.items()]
+
+
+def _pipe_s(pipe: Pipe, cycles: float, chip: ChipSpec) -> float:
+    """Cycles to seconds; the multiply-add pipe at the share of its peak that was measured."""
+    reached = 1.0
+    if pipe is Pipe.FMA:
+        reached = chip.measured.fp32_flop_per_s / peak_flop_per_s(chip, Operation.FP32_FMA)
+    return cycles / (chip.boost_clock_hz * reached)
+
+
+def _assumed(counters: Counters) -> tuple[str, ...]:
+    notes = []
+    moved = counters.global_load_bytes + counters.global_store_bytes
+    if moved and not counters.global_sectors:
+        notes.append("sectors were not counted: accesses taken as coalesced")
+    if moved and not counters.footprint_bytes:
+        notes.append("footprint was not counted: no byte taken as used twice")
+    return tuple(notes)
+
+
+def _misfit(
+    kernel: str,
+    fit: Occupancy,
+    config: LaunchConfig,
+    resources: KernelResources,
+    chip: ChipSpec,
+) -> OutOfResources:
+    sm = chip.sm
+    block_limit = min(resources.max_threads_per_block, sm.block_thread_count)
+    shared_bytes = allocated_shared_bytes(config, resources, sm) - sm.shared_reserved_bytes
+    registers = resources.registers_per_thread * config.block.size
+    facts = {
+        Limiter.BLOCK: ("threads a CTA", config.block.size, block_limit),
+        Limiter.WARPS: ("warps a CTA", config.warps_per_cta, sm.resident_warp_count),
+        Limiter.REGISTERS: ("registers a CTA", registers, sm.register_block_count),
+        Limiter.SHARED: ("bytes of shared memory", shared_bytes, sm.shared_block_optin_bytes),
+        Limiter.BARRIERS: ("barriers", resources.barrier_count, sm.block_barrier_count),
+    }
+    resource, required, limit = facts[fit.limiter]
+    return OutOfResources(kernel=kernel, resource=resource, required=required, limit=limit)

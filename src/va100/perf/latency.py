@@ -1,0 +1,69 @@
+"""Cycles that one warp needs when nothing competes with it.
+
+Throughput bounds a full chip; a small grid, or one with few warps an SM, waits instead.  By
+Little's law the two meet where enough requests are in flight, and that falls out of comparing
+this path, taken once a wave, with the busy times of pipes and memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from va100.perf import pipes
+from va100.perf.memory import Residency
+from va100.spec.model import ChipSpec
+from va100.work import Counters, Pipe
+
+OUTSTANDING_REQUESTS: Final = 8.0
+"""Loads of one basic block that a warp has in flight at once, at most.  Assumed."""
+INDEPENDENT_INSTRUCTIONS: Final = 2.0
+"""Neighbouring instructions that do not wait for each other, on average.  Assumed."""
+BARRIER_CYCLES: Final = 20.0
+"""From the last arrival at a CTA's barrier to the next instruction.  Assumed."""
+
+
+def warp_cycles(counters: Counters, chip: ChipSpec, residency: Residency) -> float:
+    """Cycles from a warp's first instruction to its last, alone on its SM."""
+    warps = max(counters.warp_count, 1)
+    return (
+        _arithmetic_cycles(counters, chip) / warps
+        + _global_cycles(counters, warps, chip, residency)
+        + _shared_requests(counters) / warps * chip.measured.shared_latency_cycles
+        + counters.barrier_instructions / warps * BARRIER_CYCLES
+    )
+
+
+def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:
+    measured = chip.measured
+    latencies = {
+        Pipe.FMA: measured.fma_latency_cycles,
+        Pipe.FP64: measured.fp64_latency_cycles,
+        Pipe.XU: measured.xu_latency_cycles,
+    }
+    waited = sum(
+        count * latencies.get(pipe, measured.alu_latency_cycles)
+        for pipe, count in pipes.issued(counters).items()
+    )
+    return waited / INDEPENDENT_INSTRUCTIONS
+
+
+def _global_cycles(counters: Counters, warps: int, chip: ChipSpec, residency: Residency) -> float:
+    """Overlap the loads of one basic block; those of the next wait for a branch to be decided.
+
+    Nothing waits for a store, so a request counts by the loaded part of its bytes.
+    """
+    moved_bytes = counters.global_load_bytes + counters.global_store_bytes
+    loaded = counters.global_load_bytes / moved_bytes if moved_bytes else 1.0
+    requests = counters.global_requests * loaded / warps
+    blocks = max(counters.branches / warps, 1.0)
+    rounds = max(min(requests, blocks), requests / OUTSTANDING_REQUESTS)
+    measured = chip.measured
+    if residency is Residency.L2 and 0 < counters.footprint_bytes <= chip.l2_bytes:
+        return rounds * (measured.l2_near_latency_cycles + measured.l2_far_latency_cycles) / 2
+    return rounds * measured.dram_latency_cycles
+
+
+def _shared_requests(counters: Counters) -> float:
+    """Count the shared accesses that are waited for one after the other."""
+    wavefronts = max(counters.shared_wavefronts, counters.shared_requests)
+    return wavefronts / INDEPENDENT_INSTRUCTIONS / OUTSTANDING_REQUESTS

@@ -1,0 +1,128 @@
+"""Seconds that a launch's traffic keeps each level of memory busy.
+
+Traffic comes from counted sectors, requests and footprint; rates are what A100s were measured to
+reach, not what datasheets print.  What is left out: hits in L1 (all reuse of global memory is
+charged to L2), sectors that leave L2 and come back within one launch (DRAM sees the footprint
+once), contention of atomics on one address, address translation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from va100.spec.model import ChipSpec, MeasuredSpec
+from va100.work import Counters
+
+SM_L2_BYTES_PER_CYCLE: Final = 64.0
+"""What one SM can draw from L2: its half of a TPC's port.  Assumed; no document was read."""
+
+
+class Residency(Enum):
+    """Where a launch finds its data at its start."""
+
+    DRAM = "DRAM"
+    """L2 holds none of it, as after another large kernel; profilers flush to get this state."""
+    L2 = "L2"
+    """As when one kernel runs over the same data again and again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes that cross each level, over the whole grid."""
+
+    dram_bytes: float
+    l2_bytes: float
+    l1_wavefront_count: float
+    """128-byte passes through L1's data stage by global accesses."""
+    shared_wavefront_count: float
+    store_fraction: float
+    """Stored bytes over all bytes, 0 to 1."""
+
+
+def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
+    """Turn counts into bytes at each level.
+
+    Sectors that were not counted are taken as if accesses were coalesced; a footprint that was
+    not counted, as if no byte were used twice.
+    """
+    sm = chip.sm
+    requested_bytes = counters.global_load_bytes + counters.global_store_bytes
+    sectors = counters.global_sectors or requested_bytes / sm.sector_bytes
+    l2_bytes = sectors * sm.sector_bytes
+    dram_bytes = l2_bytes
+    if counters.footprint_bytes:
+        dram_bytes = min(l2_bytes, counters.footprint_bytes)
+    return Traffic(
+        dram_bytes=dram_bytes,
+        l2_bytes=l2_bytes,
+        l1_wavefront_count=l2_bytes / sm.l1_line_bytes,
+        shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
+        store_fraction=counters.global_store_bytes / requested_bytes if requested_bytes else 0.0,
+    )
+
+
+def dram_s(flow: Traffic, chip: ChipSpec, residency: Residency) -> float:
+    """Time of DRAM; none when the data waits in L2."""
+    if residency is Residency.L2 and flow.dram_bytes <= chip.measured.l2_curve_footprint_bytes[0]:
+        return 0.0
+    rate = dram_bytes_per_s(flow.store_fraction, chip.measured)
+    if residency is Residency.L2:
+        rate = max(rate, l2_bytes_per_s(flow.dram_bytes, chip.measured))
+    return flow.dram_bytes / rate
+
+
+def l2_s(flow: Traffic, active_sm_count: int, chip: ChipSpec, clock_hz: float) -> float:
+    """Time of L2, which a few SMs alone cannot draw dry."""
+    few = active_sm_count * SM_L2_BYTES_PER_CYCLE * clock_hz
+    return flow.l2_bytes / min(chip.measured.l2_bytes_per_s, few)
+
+
+def l1_cycles(flow: Traffic) -> float:
+    """Cycles the data stage of one SM would need for the whole grid's global accesses."""
+    return flow.l1_wavefront_count
+
+
+def shared_cycles(flow: Traffic) -> float:
+    """Cycles the banks of one SM would need for the whole grid; conflicts are in the count."""
+    return flow.shared_wavefront_count
+
+
+def atomic_s(counters: Counters, chip: ChipSpec, clock_hz: float) -> float:
+    """Time of L2's atomic units: one sector a cycle and slice, four sectors a request.
+
+    Assumed; what contention on one address costs is not modelled.
+    """
+    sectors_per_request = chip.sm.l1_line_bytes / chip.sm.sector_bytes
+    return counters.atomic_requests * sectors_per_request / (chip.l2_slice_count * clock_hz)
+
+
+def dram_bytes_per_s(store_fraction: float, measured: MeasuredSpec) -> float:
+    """Rate of a mix of reads and writes, straight between the three measured mixes."""
+    half = 0.5
+    if store_fraction <= half:
+        return _between(
+            measured.dram_read_bytes_per_s, measured.dram_scale_bytes_per_s, store_fraction / half
+        )
+    return _between(
+        measured.dram_scale_bytes_per_s,
+        measured.dram_write_bytes_per_s,
+        (store_fraction - half) / half,
+    )
+
+
+def l2_bytes_per_s(footprint_bytes: float, measured: MeasuredSpec) -> float:
+    """Rate of reading one footprint again and again, from inside L2 to far outside it."""
+    sizes, rates = measured.l2_curve_footprint_bytes, measured.l2_curve_bytes_per_s
+    if footprint_bytes <= sizes[0]:
+        return rates[0]
+    for left in range(len(sizes) - 1):
+        if footprint_bytes <= sizes[left + 1]:
+            place = (footprint_bytes - sizes[left]) / (sizes[left + 1] - sizes[left])
+            return _between(rates[left], rates[left + 1], place)
+    return rates[-1]
+
+
+def _between(first: float, second: float, place: float) -> float:
+    return first + (second - first) * place
