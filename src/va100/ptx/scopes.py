@@ -2,7 +2,7 @@
 
 PTX scopes nest (``{ .reg .b32 %r1; … }``) and inner declarations hide outer ones.  Here each
 register, variable, label and prototype gets a name that is unique in its function, and vector
-registers fall apart into their components.
+registers fall apart into their components, and a vector of one is its element.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from va100.ptx.types import PtxType, Space
 _AXES: Final = "xyzw"
 _COLOURS: Final = str.maketrans("rgba", "xyzw")
 _SELECTORS: Final = frozenset("bh")
+_SCALARS: Final = frozenset({"ld", "ldu", "st", "atom", "red", "mov"})
+"""Opcodes whose ``{%r1}`` means ``%r1``, as Triton writes it."""
 
 Report = Callable[[PtxVerifyError], None]
 
@@ -230,6 +232,9 @@ class Resolver:
                     resolved = memo[operand] = self._operand(operand)
                 changed |= resolved is not operand
             operands.append(resolved)
+        if instruction.opcode in _SCALARS and any(_is_single(o) for o in operands):
+            operands = [_unwrapped(operand) for operand in operands]
+            changed = True
         guard = instruction.guard
         if guard is not None:
             guard = self._guard(guard, memo)
@@ -361,6 +366,16 @@ def _in_range(
         if found and (digits[0] != "0" or digits == "0") and int(digits) < found[1]:
             return found[0], found[2]
     return None
+
+
+def _is_single(operand: Operand | None) -> bool:
+    return isinstance(operand, Vector) and len(operand.elements) == 1
+
+
+def _unwrapped(operand: Operand | None) -> Operand | None:
+    if isinstance(operand, Vector) and len(operand.elements) == 1:
+        return operand.elements[0]
+    return operand
 
 
 def _rewrap(
