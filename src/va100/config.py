@@ -1,0 +1,168 @@
+"""Settings: the one reader of the environment.
+
+Everything below this module is handed what it needs; everything above asks :class:`Settings`.
+The native core reads the same variables by itself, since it also runs where no Python does.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from va100.errors import SetupError
+from va100.spec.model import ChipSpec
+from va100.spec.names import close_names, find_models
+
+DEFAULT_MODEL: Final = "A100-SXM4-80GB"
+MOST_GPUS: Final = 16
+MOST_WORKERS: Final = 4096
+ENGINES: Final = ("jit", "reference")
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "VA100_MODEL": "A100 model of every virtual GPU",
+    "VA100_GPUS": "count of virtual GPUs, 1 to 16",
+    "VA100_WORKERS": "CPU threads that run CTAs; 0: one a core",
+    "VA100_ENGINE": "jit, or reference for the slow oracle",
+    "VA100_REPORT": "file that a program's launches are written to at its exit",
+    "VA100_LOG": "1: say which calls are refused and which images load",
+    "VA100_CACHE_DIR": "where compiled programs are kept",
+}
+"""What a person may set, with its meaning; the native core knows a few more for itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the environment asks for."""
+
+    model: str
+    gpu_count: int
+    workers: int
+    """0: one a core."""
+    engine: str
+    report: Path | None
+    log: bool
+    cache_dir: Path
+    search_path: str
+    """Where programs are looked for, as ``PATH`` spells it."""
+    cuda_home: Path | None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read a mapping, the process's own environment when left out.
+
+        Raises
+        ------
+        SetupError
+            A variable holds what it cannot.
+        """
+        variables = os.environ if environment is None else environment
+        report = variables.get("VA100_REPORT", "")
+        home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH") or ""
+        return cls(
+            model=model_name(variables.get("VA100_MODEL") or DEFAULT_MODEL, origin="VA100_MODEL"),
+            gpu_count=_number(variables, "VA100_GPUS", 1, least=1, most=MOST_GPUS),
+            workers=_number(variables, "VA100_WORKERS", 0, least=0, most=MOST_WORKERS),
+            engine=_choice(variables, "VA100_ENGINE", ENGINES),
+            report=Path(report) if report else None,
+            log=variables.get("VA100_LOG", "0") not in ("", "0"),
+            cache_dir=_cache_dir(variables),
+            search_path=variables.get("PATH", os.defpath),
+            cuda_home=Path(home) if home else None,
+        )
+
+    @property
+    def chip(self) -> ChipSpec:
+        """Facts of the model."""
+        return _chips(self.model)[0]
+
+    def variables(self) -> dict[str, str]:
+        """Spell the settings as the variables that the native core reads."""
+        spelled = {
+            "VA100_MODEL": self.model,
+            "VA100_GPUS": str(self.gpu_count),
+            "VA100_WORKERS": str(self.workers),
+            "VA100_ENGINE": self.engine,
+            "VA100_LOG": "1" if self.log else "0",
+            "VA100_CACHE_DIR": str(self.cache_dir),
+        }
+        if self.report is not None:
+            spelled["VA100_REPORT"] = str(self.report)
+        return spelled
+
+
+def model_name(query: str, *, origin: str) -> str:
+    """Resolve a name that people give an A100 to the name in the specs.
+
+    Parameters
+    ----------
+    origin : str
+        What to blame in the error: a variable or an option.
+
+    Raises
+    ------
+    SetupError
+        No A100 is called so, or more than one is.
+    """
+    chips = _chips(query)
+    if len(chips) == 1:
+        return chips[0].name
+    if chips:
+        names = ", ".join(chip.name for chip in chips)
+        raise SetupError(f"{origin}={query} leaves a choice", remedy=f"name one of {names}")
+    near = [name for name in close_names(query) if _chips(name)]
+    names = ", ".join(near or [chip.name for chip in _chips("A100")])
+    raise SetupError(f"{origin}={query} is no A100 model", remedy=f"name one of {names}")
+
+
+def inherited() -> dict[str, str]:
+    """Copy the process's environment, for a child's."""
+    return dict(os.environ)
+
+
+def python_library() -> Path | None:
+    """Find the shared library of this Python, which programs without one load to compile."""
+    folder = sysconfig.get_config_var("LIBDIR")
+    for key in ("INSTSONAME", "LDLIBRARY"):
+        name = sysconfig.get_config_var(key)
+        if folder and name and ".so" in name and (Path(folder) / name).exists():
+            return Path(folder) / name
+    return None
+
+
+def _chips(query: str) -> list[ChipSpec]:
+    """A100s that a name means; other GPUs have no silicon here to run on."""
+    return [model for model in find_models(query) if isinstance(model, ChipSpec)]
+
+
+def _cache_dir(variables: Mapping[str, str]) -> Path:
+    own = variables.get("VA100_CACHE_DIR")
+    if own:
+        return Path(own)
+    common = variables.get("XDG_CACHE_HOME")
+    if common:
+        return Path(common) / "va100"
+    return Path(variables.get("HOME") or Path.home()) / ".cache" / "va100"
+
+
+def _number(
+    variables: Mapping[str, str], name: str, fallback: int, *, least: int, most: int
+) -> int:
+    text = variables.get(name) or str(fallback)
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise SetupError(
+            f"{name}={text} is no number from {least} to {most}", remedy=f"export {name}={fallback}"
+        )
+    return int(text)
+
+
+def _choice(variables: Mapping[str, str], name: str, legal: tuple[str, ...]) -> str:
+    text = variables.get(name) or legal[0]
+    if text not in legal:
+        raise SetupError(
+            f"{name}={text} is none of {', '.join(legal)}", remedy=f"export {name}={legal[0]}"
+        )
+    return text
