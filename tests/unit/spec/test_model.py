@@ -25,11 +25,11 @@ def pcie(names: str) -> PcieSpec:
 
 class TestSpec:
     def test_a_fact_without_source_is_refused(self):
-        with pytest.raises(ValueError, match="without source.*encoding_ratio"):
+        with pytest.raises(ValueError, match=r"without source.*encoding_ratio"):
             pcie(FIELDS.replace(" encoding_ratio", ""))
 
     def test_a_source_without_fact_is_refused(self):
-        with pytest.raises(ValueError, match="source without field.*colour"):
+        with pytest.raises(ValueError, match=r"source without field.*colour"):
             pcie(FIELDS + " colour")
 
     def test_frozen(self):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from va100.spec.claims.claim import Claim, Finding, Problem, Verdict
-from va100.spec.claims.labels import says_sparse
+from va100.spec.claims.labels import BARE_BANDWIDTH, says_sparse
 from va100.spec.claims.quantity import Quantity
 from va100.spec.figures import (
     BY_KEY,
@@ -209,6 +209,9 @@ def _explain(claim: Claim, key: str, spot: Quantity, ours: Sequence[float]) -> F
     others = _rows_with(claim.models, key, spot)
     if others:
         names = " and of ".join(BY_KEY[other].title for other in others)
+        if not claim.table and claim.label.lower() in BARE_BANDWIDTH:
+            text = f"bandwidth of what is not said; {spot.text} is that of {names}"
+            return _finding(claim, Verdict.UNCHECKED, text)
         text = f"{spot.text} is the figure of {names}; {title} is {right}"
         return _wrong(claim, Problem.OTHER_ROW, text, others[0])
     return _explain_scale(claim, key, spot, ours)

@@ -100,6 +100,7 @@ _PATTERNS: Final = tuple(
 _CORES: Final = re.compile(
     r"\W*(?:(?P<kind>fp64|fp32|int32)\s+(?:cuda\s+)?|cuda\s+)cores?(?:\s+(?:count|/\s*gpu))?\W*$"
 )
+BARE_BANDWIDTH: Final = ("bandwidth", "带宽")
 _SPARSE: Final = re.compile(r"spars|稀疏")
 _UNSPARSE: Final = re.compile(r"(?:without|no|non|w/o)[\s-]+spars|dense|稠密")
 _VECTOR: Final = re.compile(r"non[\s-]tensor|cuda[\s-]core(?! )|\(cuda|vector")
@@ -190,6 +191,6 @@ def _by_place(label: Label) -> tuple[int, int]:
 
 def _is_loose_bandwidth(label: Label, before: list[Label]) -> bool:
     """Tell a bare "bandwidth" that belongs to the interconnect named before it."""
-    bare = label.text.lower() in ("bandwidth", "带宽")
+    bare = label.text.lower() in BARE_BANDWIDTH
     links = {"nvlink_bytes_per_s", "pcie_bytes_per_s", "nvswitch_count"}
     return bare and any(other.key in links for other in before)

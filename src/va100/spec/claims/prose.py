@@ -29,6 +29,9 @@ _FILLER: Final = re.compile(
     r"|with|vs\.?|versus|speed|bandwidth|what|an?|nvidia|tesla|in)\b\.?[\s(,]*)*$",
     re.IGNORECASE,
 )
+_SHORT_LINE: Final = re.compile(r"^[^\n]{1,60}$", re.MULTILINE)
+"""A line that was ended on purpose rather than wrapped."""
+_VERSUS: Final = re.compile(r"\b(?:vs\.?|versus|against)\s*$", re.IGNORECASE)
 _LONGEST_SENTENCE: Final = 2000
 _AFTER: Final = re.compile(r"^\s*(?:of|for|in|on|的)?\s*(?:the\s+)?\(?$", re.IGNORECASE)
 _COUNTS: Final = (
@@ -74,10 +77,13 @@ def sentence_claims(text: str, line: int, models: tuple[Model, ...], subject: st
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    ends = [(match.start(), match.end()) for match in _END.finditer(text)]
+    ends += [(match.end(), match.end()) for match in _SHORT_LINE.finditer(text)]
     start = 0
-    for match in _END.finditer(text):
-        yield from _pieces(start, match.start())
-        start = match.end()
+    for end, following in sorted(ends):
+        if end >= start:
+            yield from _pieces(start, end)
+            start = max(start, following)
     yield from _pieces(start, len(text))
 
 
@@ -227,6 +233,9 @@ def _meant(label: Label, spot: Quantity) -> str:
 
 def _subject(sentence: _Sentence, spot: Quantity) -> tuple[tuple[Model, ...], str]:
     before = [m for m in sentence.mentions if m.end <= spot.start]
+    if _VERSUS.search(sentence.text[: spot.start]) and len(before) > 1:
+        others = [m for m in before if m.models != before[-1].models]
+        before = others or before
     chosen = before[-1] if before else (sentence.mentions[0] if sentence.mentions else None)
     if chosen is None:
         return sentence.default, sentence.subject

@@ -17,7 +17,7 @@ from va100.spec.claims.tables import (
     json_grid,
     markdown_grids,
 )
-from va100.spec.figures import BY_KEY, FIGURES
+from va100.spec.figures import BY_KEY, FIGURES, Dimension
 from va100.spec.names import models_in
 
 _SEVERAL: Final = 2
@@ -93,29 +93,31 @@ def _sparse_columns(findings: tuple[Finding, ...]) -> Iterator[str]:
             columns[claim.table, claim.subject].append(finding)
         elif finding.verdict is Verdict.RIGHT and claim.figure and len(claim.quantities) == 1:
             dense[claim.table][claim.figure].add(claim.subject)
+    alike: dict[tuple[int, tuple[str, ...]], list[str]] = defaultdict(list)
     for (table, subject), group in columns.items():
-        if len(group) < _SEVERAL:
-            continue
-        keys = [finding.claim.figure or "" for finding in group]
-        rows = ", ".join(dict.fromkeys(BY_KEY[key].title.split()[0] for key in keys))
-        text = f"{subject} lists 2:4 sparse rates as dense ones ({rows})"
-        beside = sorted({other for key in keys for other in dense[table][key]} - {subject})
+        keys = tuple(dict.fromkeys(finding.claim.figure or "" for finding in group))
+        if len(keys) >= _SEVERAL:
+            alike[table, keys].append(subject)
+    for (table, keys), subjects in alike.items():
+        rows = ", ".join(BY_KEY[key].title.split()[0] for key in keys)
+        text = f"{' and '.join(subjects)}: 2:4 sparse rates listed as dense ones ({rows})"
+        beside = sorted({other for key in keys for other in dense[table][key]} - {*subjects})
         if table and beside:
-            text += f"; {' and '.join(beside)} beside it: dense, so their factor of two is not real"
+            text += f"; beside it {' and '.join(beside)}: dense, so that factor of two is not real"
         yield text
 
 
 def _shifts(findings: tuple[Finding, ...]) -> Iterator[str]:
     """Find runs of figures that each belong to a neighbouring row."""
     order = {row.key: number for number, row in enumerate(FIGURES)}
-    runs: dict[tuple[int, str, bool], list[Finding]] = defaultdict(list)
+    runs: dict[tuple[int, str, Dimension, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
         key = finding.claim.figure
         if finding.problem is Problem.OTHER_ROW and key:
             later = order[finding.matches] > order[key]
             place = finding.claim.subject if finding.claim.table else str(finding.claim.line)
-            runs[finding.claim.table, place, later].append(finding)
-    for (_, _, later), run in runs.items():
+            runs[finding.claim.table, place, BY_KEY[key].dimension, later].append(finding)
+    for (*_, later), run in runs.items():
         if len(run) >= _SEVERAL:
             rows = ", ".join(BY_KEY[finding.claim.figure or ""].title for finding in run)
             whose = "following" if later else "preceding"

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -116,8 +116,17 @@ def grid_claims(grid: Grid, table: int) -> list[Claim]:
         width = max(len(row) for row in grid.rows)
         padded = [(*row, *[""] * (width - len(row))) for row in grid.rows]
         turned = Grid(tuple(zip(*padded, strict=True)), (grid.lines[0],) * width)
-        return list(_claims(turned, table))
-    return list(_claims(grid, table))
+        return _once(_claims(turned, table))
+    return _once(_claims(grid, table))
+
+
+def _once(claims: Iterable[Claim]) -> list[Claim]:
+    """Drop repeats of a row that is not known here, one for each column."""
+    kept: dict[tuple[int, str] | int, Claim] = {}
+    for number, claim in enumerate(claims):
+        repeated = claim.figure is None and not claim.quantities and claim.subject
+        kept.setdefault((claim.line, claim.label) if repeated else number, claim)
+    return list(kept.values())
 
 
 def _named_records(records: list[object]) -> dict[str, dict[str, object]]:

@@ -1,5 +1,6 @@
 """Whole texts: every kind of popular mistake is named for what it is, right figures stand."""
 
+import contextlib
 import json
 
 import pytest
@@ -59,10 +60,9 @@ class TestTables:
         assert [f.claim.line for f in found] == [8, 9, 10, 11]
         assert {f.claim.subject for f in found} == {"A100 SXM 80 GB"}
         (pattern,) = result.patterns
-        assert "A100 SXM 80 GB lists 2:4 sparse rates as dense ones (TF32, BF16, FP16, INT8)" in (
-            pattern
-        )
-        assert "A100 PCIe 80 GB beside it" in pattern
+        said = "A100 SXM 80 GB: 2:4 sparse rates listed as dense ones (TF32, BF16, FP16, INT8)"
+        assert pattern.startswith(said)
+        assert "beside it A100 PCIe 80 GB: dense" in pattern
 
     def test_all_else_in_it_is_confirmed(self):
         found = review(MIXED).findings
@@ -149,6 +149,7 @@ class TestTables:
             "| | A100 | Gaudi 9 |\n|---|---|---|\n| FP32 | 19.5 | 7 |\n| Weight | 1 kg | 2 kg |\n"
         )
         found = review(text).findings
+        assert len(found) == 3
         unchecked = [f.claim.label for f in found if f.verdict is Verdict.UNCHECKED]
         assert unchecked == ["Gaudi 9", "Weight"]
 
@@ -160,7 +161,8 @@ class TestTables:
         assert verdicts("| Spec | Value |\n|---|---|\n| FP32 | 19.5 TFLOPS |\n") == [Verdict.RIGHT]
 
     def test_models_down_the_side(self):
-        text = "| GPU | FP32 | Memory |\n|---|---|---|\n| V100 | 15.7 | 32GB |\n| A100 | 312 | 80GB |\n"
+        rows = ("| GPU | FP32 | Memory |", "|---|---|---|", "| V100 | 15.7 | 32GB |")
+        text = "\n".join((*rows, "| A100 | 312 | 80GB |"))
         assert wrong(text) == [("FP32", Problem.OTHER_ROW)]
         assert len(verdicts(text)) == 4
 
@@ -268,6 +270,23 @@ class TestProse:
     def test_figures_without_a_name_are_left_alone(self):
         assert verdicts("It is rated at 312 TFLOPS.") == [Verdict.UNCHECKED]
 
+    def test_bandwidth_of_what(self):
+        assert verdicts("Each GPU gets 600 GB/s of bandwidth.") == [Verdict.UNCHECKED]
+
+    def test_the_second_of_a_pair_is_the_others(self):
+        text = "Beside the V100, the A100 has FP16 at 312 TFLOPS vs 125 TFLOPS."
+        assert verdicts(text) == [Verdict.RIGHT] * 2
+
+    def test_a_list_without_punctuation(self):
+        text = "NVLink: 600 GB/s (6x V100)\nGPU memory: 80 GB\nFP64 19.5 TFLOPS\nFP32 19.5 TFLOPS\n"
+        assert wrong(text) == [("NVLink", Problem.MULTIPLE), ("FP64", Problem.OTHER_ROW)]
+
+    def test_a_wrapped_sentence_is_one(self):
+        text = (
+            "Of all the things there are to say about this card, its rate in FP64\nis 19.5 TFLOPS."
+        )
+        assert wrong(text) == [("FP64", Problem.OTHER_ROW)]
+
     def test_lines_are_counted(self):
         found = review("One.\n\nTwo.\nFP64 is 19.5 TFLOPS.").findings
         assert [f.claim.line for f in found] == [4]
@@ -277,9 +296,58 @@ class TestProse:
 
 
 WORDS = st.sampled_from(
-    "FP64 FP64-Tensor TF32 tensor A100 V100 H100 80GB SXM PCIe NVLink 6x 600 GB/s TFLOPS 312 * 1,248"
-    " TOPS | / , ; . \n |---|---| bandwidth memory doubled sparsity ( ) MIG 7 @ per link W 40 {"
-    ' } [ ] " : NVSwitch \u500d \u663e\u5b58 \u212a \u0130'.split(" ")
+    [
+        "FP64",
+        "FP64-Tensor",
+        "TF32",
+        "tensor",
+        "A100",
+        "V100",
+        "H100",
+        "80GB",
+        "SXM",
+        "PCIe",
+        "NVLink",
+        "6x",
+        "600",
+        "GB/s",
+        "TFLOPS",
+        "312",
+        "*",
+        "1,248",
+        "TOPS",
+        "|",
+        "/",
+        ",",
+        ";",
+        ".",
+        "\n",
+        "|---|---|",
+        "bandwidth",
+        "memory",
+        "doubled",
+        "sparsity",
+        "(",
+        ")",
+        "MIG",
+        "7",
+        "@",
+        "per",
+        "link",
+        "W",
+        "40",
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        ":",
+        "NVSwitch",
+        "\u500d",
+        "\u663e\u5b58",
+        "\u212a",
+        "\u0130",
+    ]
 )
 
 
@@ -293,10 +361,8 @@ class TestFuzz:
     @given(st.lists(WORDS, max_size=60))
     def test_any_mixture_of_our_words(self, words):
         for suffix in ("", ".csv", ".tsv", ".json"):
-            try:
+            with contextlib.suppress(ValueError) if suffix else contextlib.nullcontext():
                 review(" ".join(words), suffix=suffix)
-            except ValueError as error:
-                assert suffix, error
 
     @settings(max_examples=200, deadline=None)
     @given(
@@ -307,10 +373,8 @@ class TestFuzz:
         )
     )
     def test_any_json(self, data):
-        try:
+        with contextlib.suppress(ValueError):
             review(json.dumps(data), suffix=".json")
-        except ValueError as error:
-            assert "JSON" in str(error)
 
     @settings(max_examples=200, deadline=None)
     @given(st.data())
