@@ -42,6 +42,8 @@ class Grid:
 
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
+    column_lines: tuple[int, ...] = ()
+    """The lines instead of each column, once a table has been turned."""
 
 
 def markdown_grids(text: str) -> tuple[list[Grid], str]:
@@ -115,7 +117,7 @@ def grid_claims(grid: Grid, table: int) -> list[Claim]:
     if _lies_down(grid):
         width = max(len(row) for row in grid.rows)
         padded = [(*row, *[""] * (width - len(row))) for row in grid.rows]
-        turned = Grid(tuple(zip(*padded, strict=True)), (grid.lines[0],) * width)
+        turned = Grid(tuple(zip(*padded, strict=True)), (grid.lines[0],) * width, grid.lines)
         return _once(_claims(turned, table))
     return _once(_claims(grid, table))
 
@@ -195,7 +197,8 @@ def _claims(grid: Grid, table: int) -> Iterator[Claim]:
         unit = row[units] if units is not None and units < len(row) else ""
         for index in columns:
             if models[index] and index < len(row) and row[0].strip():
-                place = _Place(line, table, heading[index], models[index])
+                where = grid.column_lines[index] if grid.column_lines else line
+                place = _Place(where, table, heading[index], models[index])
                 yield from _cell_claims(row[0], row[index], unit, place)
 
 
