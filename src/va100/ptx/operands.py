@@ -392,7 +392,7 @@ class ExpressionReader:
 
     def _literal(self) -> Immediate:
         token = self.peek()
-        if not token or not token[0].isdigit():
+        if not token.lstrip(".")[:1].isdigit():
             self.fail(f"expected an operand, found {token!r}" if token else "expected an operand")
         value = literal(token)
         if value is None:
@@ -410,6 +410,8 @@ def literal(token: str) -> Immediate | None:
         return Immediate(int(token[2:], 16), "f64")
     if head not in ("0x", "0b") and any(c in token for c in ".eE"):
         return _float64(float(token))
+    if not token[0].isdigit():
+        return None
     digits = token.removesuffix("U")
     if len(digits) > MAX_DEPTH + 2:
         return None

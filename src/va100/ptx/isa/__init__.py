@@ -67,6 +67,20 @@ def _by_opcode() -> dict[str, tuple[Form, ...]]:
 FORMS_BY_OPCODE: Final = MappingProxyType(_by_opcode())
 
 
+def _identifiers() -> dict[Form, str]:
+    """Name each row: opcode and its number among that opcode's rows."""
+    counts: dict[str, int] = {}
+    names: dict[Form, str] = {}
+    for form in ISA:
+        counts[form.opcode] = counts.get(form.opcode, 0) + 1
+        names[form] = f"{form.opcode}-{counts[form.opcode]}"
+    return names
+
+
+FORM_IDS: Final = MappingProxyType(_identifiers())
+"""Row to its name, ``"add-3"``: what conformance cases and the coverage page call it."""
+
+
 @lru_cache(maxsize=4096)
 def look_up(op_text: str) -> Operation:
     """Find an operation of any architecture.
@@ -104,6 +118,7 @@ def decode(op_text: str) -> Operation:
 __all__ = [
     "ARCHITECTURE",
     "FORMS_BY_OPCODE",
+    "FORM_IDS",
     "ISA",
     "Family",
     "Form",

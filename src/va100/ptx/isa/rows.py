@@ -17,7 +17,7 @@ SIGNED: Final = "s16|s32|s64"
 BITS: Final = "b16|b32|b64"
 ROUNDINGS: Final = "rn|rz|rm|rp"
 INTEGER_ROUNDINGS: Final = "rni|rzi|rmi|rpi"
-MEMORY_TYPES: Final = "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+MEMORY_TYPES: Final = "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 
 
 def form(  # noqa: PLR0913  one row, all facts
