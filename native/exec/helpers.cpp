@@ -14,8 +14,14 @@ void va_h_check(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);
 void va_h_fault(va_warp *, uint32_t site, uint32_t kind, uint32_t mask, const char *text);
 void va_h_shfl(va_warp *, uint32_t mode, uint32_t mask, const uint32_t *a, const uint32_t *b,
                const uint32_t *c, uint32_t *out, uint32_t *inside);
-uint32_t va_h_match_any(uint32_t mask, uint32_t members, const uint64_t *value, uint32_t *out);
-uint32_t va_h_match_all(uint32_t mask, uint32_t members, const uint64_t *value, uint32_t *out);
+uint32_t va_h_match_any(uint32_t mask, const uint32_t *members, const uint64_t *value,
+                        uint32_t *out);
+uint32_t va_h_match_all(uint32_t mask, const uint32_t *members, const uint64_t *value,
+                        uint32_t *out);
+int64_t va_h_next(const uint64_t *words, uint32_t count, uint32_t from);
+void va_h_stuck(va_warp *w, uint32_t site);
+void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target);
+uint64_t va_h_clock(va_warp *w);
 }
 
 namespace va {
@@ -26,7 +32,45 @@ extern const HelperEntry kRuntimeHelpers[];
 
 namespace {
 
-#define VA_ADDRESS(f) reinterpret_cast<const void *>(&f)
+struct RAdd {
+  static uint32_t apply(uint32_t a, uint32_t b) { return a + b; }
+};
+struct RAnd {
+  static uint32_t apply(uint32_t a, uint32_t b) { return a & b; }
+};
+struct ROr {
+  static uint32_t apply(uint32_t a, uint32_t b) { return a | b; }
+};
+struct RXor {
+  static uint32_t apply(uint32_t a, uint32_t b) { return a ^ b; }
+};
+template <typename T>
+struct RMin {
+  static uint32_t apply(uint32_t a, uint32_t b) {
+    return static_cast<T>(a) < static_cast<T>(b) ? a : b;
+  }
+};
+template <typename T>
+struct RMax {
+  static uint32_t apply(uint32_t a, uint32_t b) {
+    return static_cast<T>(a) > static_cast<T>(b) ? a : b;
+  }
+};
+
+// redux.sync of converged lanes that name different groups.
+template <typename Op>
+void redux(const uint32_t *members, const uint32_t *value, uint32_t *out) {
+  for (uint32_t lane = 0; lane < VA_LANES; lane++) {
+    uint32_t group = members[lane];
+    if (!group) continue;
+    uint32_t total = value[__builtin_ctz(group)];
+    for (uint32_t n = group & (group - 1); n; n &= n - 1)
+      total = Op::apply(total, value[__builtin_ctz(n)]);
+    out[lane] = total;
+  }
+}
+
+#define VA_ADDRESS(...) reinterpret_cast<const void *>(&__VA_ARGS__)
 
 const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)},
                                     {"va_h_bar_arrive", VA_ADDRESS(va_h_bar_arrive)},
@@ -36,6 +80,18 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
                                     {"va_h_shfl", VA_ADDRESS(va_h_shfl)},
                                     {"va_h_match_any", VA_ADDRESS(va_h_match_any)},
                                     {"va_h_match_all", VA_ADDRESS(va_h_match_all)},
+                                    {"va_h_next", VA_ADDRESS(va_h_next)},
+                                    {"va_h_stuck", VA_ADDRESS(va_h_stuck)},
+                                    {"va_h_bad_call", VA_ADDRESS(va_h_bad_call)},
+                                    {"va_h_clock", VA_ADDRESS(va_h_clock)},
+                                    {"va_h_redux_add", VA_ADDRESS(va::redux<va::RAdd>)},
+                                    {"va_h_redux_and", VA_ADDRESS(va::redux<va::RAnd>)},
+                                    {"va_h_redux_or", VA_ADDRESS(va::redux<va::ROr>)},
+                                    {"va_h_redux_xor", VA_ADDRESS(va::redux<va::RXor>)},
+                                    {"va_h_redux_smin", VA_ADDRESS(va::redux<va::RMin<int32_t>>)},
+                                    {"va_h_redux_smax", VA_ADDRESS(va::redux<va::RMax<int32_t>>)},
+                                    {"va_h_redux_umin", VA_ADDRESS(va::redux<va::RMin<uint32_t>>)},
+                                    {"va_h_redux_umax", VA_ADDRESS(va::redux<va::RMax<uint32_t>>)},
                                     {nullptr, nullptr}};
 
 const std::unordered_map<std::string, const void *> &table() {
@@ -88,11 +144,12 @@ void va_h_shfl(va_warp *, uint32_t mode, uint32_t mask, const uint32_t *a, const
   *inside = predicate;
 }
 
-uint32_t va_h_match_any(uint32_t mask, uint32_t, const uint64_t *value, uint32_t *out) {
+uint32_t va_h_match_any(uint32_t mask, const uint32_t *members, const uint64_t *value,
+                        uint32_t *out) {
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     uint32_t same = 0;
-    for (uint32_t n = mask; n; n &= n - 1) {
+    for (uint32_t n = mask & members[lane]; n; n &= n - 1) {
       uint32_t other = static_cast<uint32_t>(__builtin_ctz(n));
       same |= static_cast<uint32_t>(value[other] == value[lane]) << other;
     }
@@ -101,13 +158,45 @@ uint32_t va_h_match_any(uint32_t mask, uint32_t, const uint64_t *value, uint32_t
   return mask;
 }
 
-uint32_t va_h_match_all(uint32_t mask, uint32_t, const uint64_t *value, uint32_t *out) {
-  uint32_t first = static_cast<uint32_t>(__builtin_ctz(mask));
-  bool all = true;
-  for (uint32_t m = mask; m; m &= m - 1)
-    all = all && value[__builtin_ctz(m)] == value[first];
-  for (uint32_t m = mask; m; m &= m - 1) out[__builtin_ctz(m)] = all ? mask : 0;
-  return all ? mask : 0;
+// Returns the lanes whose whole group agrees.
+uint32_t va_h_match_all(uint32_t mask, const uint32_t *members, const uint64_t *value,
+                        uint32_t *out) {
+  uint32_t agreed = 0;
+  for (uint32_t m = mask; m; m &= m - 1) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
+    uint32_t group = mask & members[lane];
+    bool all = true;
+    for (uint32_t n = group; n; n &= n - 1) all = all && value[__builtin_ctz(n)] == value[lane];
+    out[lane] = all ? group : 0;
+    agreed |= static_cast<uint32_t>(all) << lane;
+  }
+  return agreed;
 }
+
+// Lowest pending block from `from` on; -1 when there is none.
+int64_t va_h_next(const uint64_t *words, uint32_t count, uint32_t from) {
+  for (uint32_t i = from / 64; i < count; i++) {
+    uint64_t word = words[i];
+    if (i == from / 64) word &= ~uint64_t{0} << (from % 64);
+    if (word) return static_cast<int64_t>(i) * 64 + __builtin_ctzll(word);
+  }
+  return -1;
+}
+
+void va_h_stuck(va_warp *w, uint32_t site) {
+  va::fault(w, VA_FAULT_DEADLOCK, site, 0, 0, 0, 0, false,
+            "deadlock inside a warp: lanes wait at a barrier or a *.sync instruction for lanes "
+            "of the same warp that wait elsewhere");
+}
+
+void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target) {
+  char text[128];
+  snprintf(text, sizeof text, "indirect call to 0x%llx, which is no function of the module",
+           static_cast<unsigned long long>(target));
+  va::fault(w, VA_FAULT_ILLEGAL_INSTRUCTION, 0xffffffffu,
+            static_cast<uint32_t>(__builtin_ctz(mask ? mask : 1)), target, 8, 0, false, text);
+}
+
+uint64_t va_h_clock(va_warp *w) { return ++va::warp_of(w)->clock; }
 
 }  // extern "C"

@@ -48,14 +48,15 @@ Stack make_stack() {
   return {static_cast<uint8_t *>(p) + kGuardBytes};
 }
 
+thread_local Worker *t_worker = nullptr;
+
+// Reached by the first switch to a warp: its worker is the one that switches.
 void run_fiber() {
-  // Reached by the first switch to a warp: its worker is the one that switches.
-  extern thread_local Worker *t_worker;
   Worker *worker = t_worker;
   Warp *warp = worker->running;
   worker->launch->request->variant->enter(&warp->view);
   warp->state = WarpState::kDone;
-  va_switch(&warp->sp, t_worker->sp);
+  va_switch(&warp->sp, worker->sp);
   __builtin_unreachable();
 }
 
@@ -69,8 +70,6 @@ void prime(Warp *warp, uint32_t colour) {
   for (int i = 0; i < 6; i++) *--slot = nullptr;
   warp->sp = slot;
 }
-
-thread_local Worker *t_worker = nullptr;
 
 void resume(Worker *worker, Warp *warp) {
   worker->running = warp;
@@ -146,6 +145,7 @@ void begin(Cta *cta, uint64_t index) {
     warp.view.sample = sample;
     warp.state = WarpState::kReady;
     warp.spun = false;
+    warp.clock = 0;
   }
 }
 

@@ -35,6 +35,7 @@ struct Warp {
   WarpState state = WarpState::kReady;
   uint32_t barrier = 0;
   uint32_t reduced = 0;  // what a bar.red gave this warp
+  uint64_t clock = 0;     // readings of %clock so far
   bool spun = false;     // yielded without having been released by a barrier
 };
 

@@ -1,0 +1,33 @@
+"""Offsets of ``va_warp`` that machine code reads; the contract with ``native/include/va100/exec.h``.
+
+A test compares them with the native structure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PARAMS: Final = 0
+SHARED: Final = 8
+LOCAL: Final = 16
+COUNTERS: Final = 24
+GLOBALS: Final = 32
+CTAID: Final = 40
+WARP_ID: Final = 52
+NCTAID: Final = 56
+LIVE: Final = 68
+SMID: Final = 72
+SHARED_BYTES: Final = 76
+DYNAMIC_BYTES: Final = 80
+GRIDID: Final = 88
+ENVREG12: Final = 96
+SAMPLE: Final = 112
+
+FAULT_TRAP: Final = 3
+FAULT_ILLEGAL_INSTRUCTION: Final = 5
+FAULT_DEADLOCK: Final = 6
+
+USES_BARRIERS: Final = 1
+ORDERED: Final = 2
+
+SPACE_CODES: Final = {"generic": 0, "global": 1, "shared": 2, "local": 3, "const": 1}

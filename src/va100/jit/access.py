@@ -1,0 +1,194 @@
+"""Addresses of memory instructions, the checks before an access, and the shapes it may take.
+
+Shared by loads, stores and atomics; what they do with the place is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE
+from va100.jit import abi
+from va100.jit.context import Context
+from va100.jit.emit import Value
+from va100.jit.lattice import Shape, add, constant
+from va100.ptx.isa.form import Operation
+from va100.ptx.program import Address, Operand, Symbol
+from va100.ptx.types import Space
+
+LANES: Final = 32
+_COLD: Final = "!prof !1"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One memory instruction: where, how much, how many elements a lane."""
+
+    address: Value
+    space: Space
+    bits: int
+    count: int
+    write: bool
+    volatile: bool
+
+    @property
+    def lane_bytes(self) -> int:
+        """Bytes of one lane's access."""
+        return self.bits // 8 * self.count
+
+
+# ------------------------------------------------------------------ addresses
+
+
+def effective_space(op: Operation) -> Space:
+    """The space an access really goes to; kernel parameters and constants are global memory."""
+    space = op.space or Space.GENERIC
+    if space in (Space.CONST, Space.PARAM):
+        return Space.GLOBAL
+    return space
+
+
+def address_value(c: Context, operand: Operand | None) -> Value:
+    """Base plus offset, as 64 bits."""
+    if not isinstance(operand, Address):
+        raise c.refuse(f"{operand!r} is no address")
+    if operand.base is None:
+        return c.constant(constant(64, operand.offset))
+    if isinstance(operand.base, Symbol):
+        value = c.address_of(Symbol(operand.base.name, operand.base.offset))
+    else:
+        value = c.resized(c.read(operand.base, 64), 64)
+    return offset_by(c, value, operand.offset)
+
+
+def offset_by(c: Context, value: Value, offset: int) -> Value:
+    """Add a constant number of bytes."""
+    if offset == 0:
+        return value
+    shape = add(value.shape, constant(64, offset))
+    if shape.constant is not None:
+        return c.constant(shape)
+    if value.shape.varying:
+        name = c.op(f"add <32 x i64> {c.vector(value)}, splat (i64 {offset})")
+        return c.from_vector(name, 64)
+    return Value(shape, base=c.op(f"add i64 {c.base(value)}, {offset}"))
+
+
+# ------------------------------------------------------------------ checks
+
+
+def check(c: Context, access: Access, low: str, span: int) -> None:
+    """Refuse an access of ``span`` bytes from scalar address ``low`` that leaves its space."""
+    if access.space is Space.SHARED:
+        limit = c.field(abi.SHARED_BYTES, "i32")
+        wide = c.op(f"zext i32 {limit} to i64")
+        room = c.op(f"sub i64 {wide}, {span}")
+        bad = c.op(f"icmp ugt i64 {low}, {room}")
+        short = c.op(f"icmp ult i64 {wide}, {span}")
+        bad = c.op(f"or i1 {bad}, {short}")
+        if access.lane_bytes > 1:
+            rest = c.op(f"and i64 {low}, {access.lane_bytes - 1}")
+            bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {rest}, 0')}")
+        _refuse_if(c, access, bad, low, span)
+        return
+    relative = c.op(f"sub i64 {low}, {ARENA_BASE}")
+    # Misaligned low bits rotate to the top: one comparison catches both.
+    turn = (access.lane_bytes).bit_length() - 1
+    turned = relative
+    if turn:
+        c.declare("llvm.fshr.i64", "declare i64 {}(i64, i64, i64)")
+        turned = c.op(f"call i64 @llvm.fshr.i64(i64 {relative}, i64 {relative}, i64 {turn})")
+    outside = c.op(f"icmp ugt i64 {turned}, {(1 << (ARENA_SHIFT - turn)) - 1}")
+    inside, slow, done = (c.name("in"), c.name("slow"), c.name("ok"))
+    c.line(f"br i1 {outside}, label %{slow}, label %{inside}, {_COLD}")
+    c.label(inside)
+    first = c.op(f"lshr i64 {relative}, {GRANULE_SHIFT}")
+    bad = c.op(f"icmp eq i8 {_shadow(c, first)}, 0")
+    if span > access.lane_bytes:
+        end = c.op(f"add i64 {relative}, {span - 1}")
+        last = c.op(f"lshr i64 {end}, {GRANULE_SHIFT}")
+        bad = c.op(f"or i1 {bad}, {c.op(f'icmp eq i8 {_shadow(c, last)}, 0')}")
+    c.line(f"br i1 {bad}, label %{slow}, label %{done}, {_COLD}")
+    c.label(slow)
+    _call_check(c, access, low, span)
+    c.line(f"br label %{done}")
+    c.label(done)
+
+
+def _shadow(c: Context, granule: str) -> str:
+    where = c.op(f"add i64 {granule}, {SHADOW_BASE}")
+    pointer = c.op(f"inttoptr i64 {where} to ptr")
+    return c.op(f"load i8, ptr {pointer}")
+
+
+def _refuse_if(c: Context, access: Access, bad: str, low: str, span: int) -> None:
+    slow, done = c.name("slow"), c.name("ok")
+    c.line(f"br i1 {bad}, label %{slow}, label %{done}, {_COLD}")
+    c.label(slow)
+    _call_check(c, access, low, span)
+    c.line(f"br label %{done}")
+    c.label(done)
+
+
+def access_info(c: Context, access: Access) -> int:
+    """What stays constant at a site, packed as the native helpers unpack it."""
+    code = abi.SPACE_CODES[access.space.value]
+    return c.site | access.count << 32 | code << 36 | int(access.write) << 39
+
+
+def _call_check(c: Context, access: Access, low: str, span: int) -> None:
+    c.declare("va_h_check", "declare void {}(ptr, i64, i64, i64, i64) cold")
+    c.line(
+        f"call void @va_h_check(ptr %w, i64 {access_info(c, access)}, i64 {low}, i64 {span}, "
+        f"i64 {access.lane_bytes})"
+    )
+
+
+def host_pointer(c: Context, access: Access, address: str) -> str:
+    """Scalar address to pointer."""
+    if access.space is Space.SHARED:
+        window = c.field(abi.SHARED, "ptr")
+        return c.op(f"getelementptr i8, ptr {window}, i64 {address}")
+    return c.op(f"inttoptr i64 {address} to ptr")
+
+
+# ------------------------------------------------------------------ shapes of an access
+
+
+def pieces(offsets: Sequence[int], lane_bytes: int) -> list[tuple[int, str, int]] | None:
+    """Split 32 lanes into groups of eight that are consecutive or all equal.
+
+    Returns (first offset, ``"run"`` or ``"same"``, group) or ``None`` when a group is neither.
+    """
+    found = []
+    for group in range(4):
+        part = offsets[group * 8 : group * 8 + 8]
+        steps = {b - a for a, b in zip(part, part[1:], strict=False)}
+        if steps == {lane_bytes}:
+            found.append((part[0], "run", group))
+        elif steps == {0}:
+            found.append((part[0], "same", group))
+        else:
+            return None
+    return found
+
+
+def is_run(offsets: Sequence[int], lane_bytes: int) -> bool:
+    """Whether 32 lanes touch consecutive places."""
+    return all(v == offsets[0] + i * lane_bytes for i, v in enumerate(offsets))
+
+
+def lane_helper(c: Context, access: Access, verb: str) -> str:
+    """Declare the native function that loads or stores lane by lane."""
+    name = f"va_h_{verb}_{access.space.value}_{access.bits}"
+    c.declare(name, "declare void {}(ptr, i64, i32, ptr, ptr)")
+    return name
+
+
+def spill_addresses(c: Context, access: Access) -> str:
+    """Put 32 addresses where a native function reads them."""
+    where = c.array("i64")
+    c.line(f"store <32 x i64> {c.vector(access.address)}, ptr {where}, align 64")
+    return where

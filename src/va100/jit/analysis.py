@@ -1,0 +1,512 @@
+"""What the compiler finds out about a function before it emits anything.
+
+Blocks split where a warp may have to wait, liveness, the shape of every register while the warp
+is converged, and which registers hold the same thing in every dynamic instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from va100.jit import effects
+from va100.jit.lattice import Shape, affine, constant, join, uniform, varying, widen
+from va100.jit.transfer import needs_guard, result_shape, special_shape
+from va100.ptx.cfg import EXIT, FlowGraph
+from va100.ptx.isa.form import Family, Operation
+from va100.ptx.program import Address, Immediate, Instruction, Not, Operand, Register, Symbol, Vector
+from va100.ptx.types import PtxType, Space
+from va100.work import WARP_SIZE, Dim3
+
+_WIDEN_AFTER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of instructions that a group of lanes executes together."""
+
+    index: int
+    start: int
+    end: int
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Everything the emission needs to know about one function."""
+
+    flow: FlowGraph
+    block: Dim3
+    blocks: tuple[Block, ...]
+    live_in: tuple[frozenset[str], ...]
+    shapes: Mapping[str, Shape]
+    """Shape of each register of data while converged."""
+    uniform_predicates: frozenset[str]
+    invariant: frozenset[str]
+    """Registers whose every assignment, whenever made, gives the same value."""
+    stored: frozenset[str]
+    """Registers that need a place of their own: live across blocks or written under a guard."""
+    lazy_nan: frozenset[str]
+    """f32 registers only ever written by arithmetic: NaNs become canonical when observed."""
+    guarded: frozenset[int]
+    """Instructions whose affine result holds only if a sum does not wrap."""
+    spin_edges: frozenset[tuple[int, int]]
+    """Back edges of loops that may wait for another thread."""
+    first_piece: tuple[int, ...]
+    """Basic block to the first block made of it."""
+    reentry: frozenset[int]
+    """Blocks at which a reconverged warp may leave the masked world."""
+
+
+def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
+    """Analyse one function for one block shape."""
+    shapes, predicates = _fixpoint(flow, block, is_kernel=is_kernel)
+    guarded = frozenset(_guarded(flow, shapes, block))
+    blocks, first_piece = _split(flow, guarded)
+    live_in = _liveness(flow, blocks)
+    across = frozenset(n for names in live_in for n in names)
+    conditional = frozenset(
+        n
+        for i, op in zip(flow.instructions, flow.operations, strict=True)
+        if i.guard is not None
+        for n in (*effects.writes(i, op), *((effects.CARRY,) if effects.sets_carry(op) else ()))
+    )
+    return Analysis(
+        flow=flow,
+        block=block,
+        blocks=blocks,
+        live_in=live_in,
+        shapes=shapes,
+        uniform_predicates=predicates,
+        invariant=_invariant(flow, shapes, predicates),
+        stored=across | conditional,
+        lazy_nan=_lazy_nan(flow),
+        guarded=guarded,
+        spin_edges=_spin_edges(flow, blocks),
+        first_piece=first_piece,
+        reentry=_reentry(flow, blocks),
+    )
+
+
+# ------------------------------------------------------------------ shapes
+
+
+class _Shapes:
+    """The fixpoint's state: register to shape or to predicate uniformity."""
+
+    def __init__(self, flow: FlowGraph, block: Dim3) -> None:
+        self.flow = flow
+        self.block = block
+        self.data: dict[str, Shape] = {}
+        self.varying_predicates: set[str] = set()
+        self.visits: dict[str, int] = {}
+        self.changed = False
+
+    def bits(self, name: str) -> int:
+        return self.flow.registers[name].bits
+
+    def of(self, operand: Operand | None, bits: int) -> Shape:
+        if isinstance(operand, Immediate):
+            return constant(bits, operand.value)
+        if isinstance(operand, Symbol):
+            return uniform(bits)
+        if isinstance(operand, Register):
+            return self.register(operand.name, bits)
+        return varying(bits)
+
+    def register(self, name: str, bits: int) -> Shape:
+        if name in self.flow.registers:
+            known = self.data.get(name)
+            return known if known is not None else uniform(self.bits(name))
+        return special_shape(name, self.block) or varying(bits)
+
+    def assign(self, name: str, shape: Shape) -> None:
+        bits = self.bits(name)
+        if shape.bits != bits:
+            shape = uniform(bits) if shape.uniform else varying(bits)
+        old = self.data.get(name)
+        new = join(old, shape)
+        if new is None or new == old:
+            return
+        self.visits[name] = self.visits.get(name, 0) + 1
+        if self.visits[name] > _WIDEN_AFTER:
+            new = widen(new)
+            if new == old:
+                return
+        self.data[name] = new
+        self.changed = True
+
+    def assign_predicate(self, name: str, *, is_uniform: bool) -> None:
+        if not is_uniform and name not in self.varying_predicates:
+            self.varying_predicates.add(name)
+            self.changed = True
+
+    def is_uniform(self, operand: Operand | None) -> bool:
+        if isinstance(operand, Not):
+            operand = operand.operand
+        if isinstance(operand, Register):
+            if operand.name in self.varying_predicates:
+                return False
+            kind = self.flow.registers.get(operand.name)
+            if kind is PtxType.PRED:
+                return True
+            return self.register(operand.name, 32).uniform
+        return True
+
+
+def _fixpoint(
+    flow: FlowGraph, block: Dim3, *, is_kernel: bool
+) -> tuple[dict[str, Shape], frozenset[str]]:
+    state = _Shapes(flow, block)
+    while True:
+        state.changed = False
+        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
+            _transfer(state, instruction, operation, is_kernel=is_kernel)
+        if not state.changed:
+            break
+    data = {
+        name: state.data.get(name, uniform(kind.bits))
+        for name, kind in flow.registers.items()
+        if kind is not PtxType.PRED
+    }
+    predicates = frozenset(
+        name
+        for name, kind in flow.registers.items()
+        if kind is PtxType.PRED and name not in state.varying_predicates
+    )
+    if effects.CARRY not in state.varying_predicates:
+        predicates |= {effects.CARRY}
+    return data, predicates
+
+
+def _transfer(
+    state: _Shapes, instruction: Instruction, operation: Operation, *, is_kernel: bool
+) -> None:
+    guard_uniform = instruction.guard is None or (
+        instruction.guard.register not in state.varying_predicates
+    )
+    sources_uniform = all(state.is_uniform(Register(n)) for n in effects.reads(instruction, operation))
+    if effects.sets_carry(operation):
+        state.assign_predicate(effects.CARRY, is_uniform=sources_uniform and guard_uniform)
+    for name in effects.writes(instruction, operation):
+        if name not in state.flow.registers:
+            continue
+        if state.flow.registers[name] is PtxType.PRED:
+            state.assign_predicate(
+                name,
+                is_uniform=guard_uniform and _gives_uniform(
+                    state, instruction, operation, sources_uniform=sources_uniform
+                ),
+            )
+            continue
+        shape = _destination_shape(state, instruction, operation, name, is_kernel=is_kernel)
+        state.assign(name, shape if guard_uniform else varying(shape.bits))
+
+
+def _gives_uniform(
+    state: _Shapes, instruction: Instruction, operation: Operation, *, sources_uniform: bool
+) -> bool:
+    members_uniform = state.is_uniform(instruction.operands[-1])
+    family = operation.form.family
+    if family is Family.BARRIER:
+        return True
+    if family is Family.WARP:
+        return members_uniform and (
+            operation.opcode == "vote"
+            or (operation.opcode == "match" and operation.combine == "all")
+        )
+    return sources_uniform and family not in (Family.ATOMIC, Family.TEXTURE, Family.MATRIX)
+
+
+def _destination_shape(
+    state: _Shapes, instruction: Instruction, operation: Operation, name: str, *, is_kernel: bool
+) -> Shape:
+    bits = state.bits(name)
+    family = operation.form.family
+    if family is Family.MEMORY:
+        return _load_shape(state, instruction, operation, bits, is_kernel=is_kernel)
+    if family is Family.BARRIER or operation.opcode == "activemask":
+        return uniform(bits)
+    if operation.opcode in ("vote", "redux"):
+        members_uniform = state.is_uniform(instruction.operands[-1])
+        return uniform(bits) if members_uniform else varying(bits)
+    if family in (Family.WARP, Family.ATOMIC, Family.TEXTURE, Family.MATRIX, Family.ASYNC):
+        return varying(bits)
+    sources = instruction.operands[1:]
+    if operation.opcode == "mov":
+        return _move_shape(state, instruction, bits)
+    if operation.opcode == "cvta" and operation.space in (Space.LOCAL, Space.SHARED):
+        return _window_shape(state, operation, sources[0], bits)
+    shapes = [state.of(s, bits) for s in sources]
+    predicates_uniform = all(
+        state.is_uniform(Register(n))
+        for n in effects.reads(instruction, operation)
+        if n == effects.CARRY or state.flow.registers.get(n) is PtxType.PRED
+    )
+    if not predicates_uniform:
+        return varying(bits)
+    data = [
+        shape
+        for shape, source in zip(shapes, sources, strict=True)
+        if not _is_predicate(state, source)
+    ]
+    return result_shape(operation, data, bits)
+
+
+def _is_predicate(state: _Shapes, operand: Operand | None) -> bool:
+    return any(state.flow.registers.get(n) is PtxType.PRED for n in effects.registers_in(operand))
+
+
+def _window_shape(state: _Shapes, operation: Operation, source: Operand | None, bits: int) -> Shape:
+    """``cvta`` of a local address differs by lane; of a shared one only by CTA."""
+    shape = state.of(source, bits)
+    if shape.varying:
+        return shape
+    if operation.space is Space.LOCAL:
+        # The stride between lanes is not known yet; offsets are made at emission.
+        return varying(bits)
+    return uniform(bits) if shape.uniform else affine(bits, shape.offsets or (), None, None, 0)
+
+
+def _move_shape(state: _Shapes, instruction: Instruction, bits: int) -> Shape:
+    destination, source = instruction.operands[0], instruction.operands[1]
+    if isinstance(destination, Vector) or isinstance(source, Vector):
+        names = effects.registers_in(source)
+        uniforms = all(state.is_uniform(Register(n)) for n in names)
+        return uniform(bits) if uniforms else varying(bits)
+    if isinstance(source, Immediate):
+        return constant(bits, source.value)
+    return state.of(source, bits)
+
+
+def _load_shape(
+    state: _Shapes, instruction: Instruction, operation: Operation, bits: int, *, is_kernel: bool
+) -> Shape:
+    address = instruction.operands[1]
+    if operation.space is Space.PARAM and not is_kernel:
+        return varying(bits)
+    if operation.space is Space.PARAM and not _names_kernel_param(state, address):
+        return varying(bits)
+    if operation.space is Space.LOCAL:
+        return varying(bits)
+    if isinstance(address, Address) and isinstance(address.base, Register):
+        return uniform(bits) if state.register(address.base.name, 64).uniform else varying(bits)
+    return uniform(bits)
+
+
+def _names_kernel_param(state: _Shapes, address: Operand | None) -> bool:
+    return (
+        isinstance(address, Address)
+        and isinstance(address.base, Symbol)
+        and any(p.name == address.base.name for p in state.flow.function.params)
+    )
+
+
+def _guarded(flow: FlowGraph, shapes: Mapping[str, Shape], block: Dim3) -> list[int]:
+    state = _Shapes(flow, block)
+    state.data = dict(shapes)
+    found = []
+    for index, (instruction, operation) in enumerate(
+        zip(flow.instructions, flow.operations, strict=True)
+    ):
+        if operation.opcode not in ("mul", "mad", "cvt") or not effects.writes(
+            instruction, operation
+        ):
+            continue
+        target = effects.writes(instruction, operation)[0]
+        if target not in shapes or not shapes[target].affine:
+            continue
+        operands = [state.of(s, operation.types[-1].bits) for s in instruction.operands[1:]]
+        if needs_guard(operation, operands):
+            found.append(index)
+    return found
+
+
+# ------------------------------------------------------------------ blocks and liveness
+
+
+def _split(
+    flow: FlowGraph, guarded: frozenset[int]
+) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+    """Split basic blocks before barriers, warp-synchronous and guarded ones, and after calls."""
+    starts: dict[int, int] = {}
+    pieces: list[tuple[int, int, int]] = []
+    for basic in flow.blocks:
+        starts[basic.index] = len(pieces)
+        begin = basic.start
+        for i in range(basic.start + 1, basic.end):
+            operation = flow.operations[i]
+            if (
+                i in guarded
+                or effects.is_barrier(operation)
+                or effects.is_warp_sync(operation)
+                or flow.operations[i - 1].opcode == "call"
+            ):
+                pieces.append((begin, i, -1))
+                begin = i
+        pieces.append((begin, basic.end, basic.index))
+    blocks = []
+    for index, (start, end, basic_index) in enumerate(pieces):
+        successors = (
+            (index + 1,)
+            if basic_index < 0
+            else tuple(starts[s] for s in flow.blocks[basic_index].successors)
+        )
+        blocks.append(Block(index, start, end, successors))
+    return tuple(blocks), tuple(starts[b.index] for b in flow.blocks)
+
+
+def _liveness(flow: FlowGraph, blocks: tuple[Block, ...]) -> tuple[frozenset[str], ...]:
+    uses: list[set[str]] = []
+    kills: list[set[str]] = []
+    for block in blocks:
+        used: set[str] = set()
+        killed: set[str] = set()
+        for i in range(block.start, block.end):
+            instruction, operation = flow.instructions[i], flow.operations[i]
+            used.update(n for n in effects.reads(instruction, operation) if n not in killed)
+            targets = effects.writes(instruction, operation)
+            if effects.sets_carry(operation):
+                targets = (*targets, effects.CARRY)
+            if instruction.guard is None:
+                killed.update(targets)
+            else:
+                used.update(n for n in targets if n not in killed)
+        uses.append(used)
+        kills.append(killed)
+    live: list[set[str]] = [set(u) for u in uses]
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            after: set[str] = set().union(*(live[s] for s in block.successors))
+            new = uses[block.index] | (after - kills[block.index])
+            if new != live[block.index]:
+                live[block.index] = new
+                changed = True
+    known = flow.registers.keys() | {effects.CARRY}
+    return tuple(frozenset(names & known) for names in live)
+
+
+def _invariant(
+    flow: FlowGraph, shapes: Mapping[str, Shape], predicates: frozenset[str]
+) -> frozenset[str]:
+    definitions: dict[str, list[int]] = {}
+    for i, (instruction, operation) in enumerate(
+        zip(flow.instructions, flow.operations, strict=True)
+    ):
+        for name in effects.writes(instruction, operation):
+            definitions.setdefault(name, []).append(i)
+    found: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for name, where in definitions.items():
+            if name in found or len(where) != 1 or name not in flow.registers:
+                continue
+            regular = shapes[name].varying if name in shapes else name not in predicates
+            if not regular and _is_invariant(flow, where[0], found):
+                found.add(name)
+                changed = True
+    return frozenset(found)
+
+
+_PURE = frozenset(
+    {Family.INTEGER, Family.FLOATING, Family.HALF, Family.COMPARE, Family.LOGIC, Family.MOVE,
+     Family.CONVERT}
+)  # fmt: skip
+
+
+def _is_invariant(flow: FlowGraph, index: int, found: set[str]) -> bool:
+    instruction, operation = flow.instructions[index], flow.operations[index]
+    if instruction.guard is not None or effects.sets_carry(operation):
+        return False
+    if operation.form.family is Family.MEMORY:
+        if operation.opcode != "ld" or operation.space is not Space.PARAM:
+            return False
+        address = instruction.operands[1]
+        return (
+            isinstance(address, Address)
+            and isinstance(address.base, Symbol)
+            and flow.function.is_kernel
+            and any(p.name == address.base.name for p in flow.function.params)
+        )
+    if operation.form.family not in _PURE:
+        return False
+    for name in effects.reads(instruction, operation):
+        if name in flow.registers:
+            if name not in found:
+                return False
+        elif name == effects.CARRY or name.startswith(("%clock", "%globaltimer")):
+            return False
+    return True
+
+
+_ARITHMETIC = frozenset("add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh".split())
+
+
+def _lazy_nan(flow: FlowGraph) -> frozenset[str]:
+    """f32 registers whose NaNs nobody can tell apart until the value is observed as bits."""
+    lazy = {n for n, kind in flow.registers.items() if kind.bits == 32}
+    changed = True
+    while changed:
+        changed = False
+        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
+            for name in effects.writes(instruction, operation):
+                if name in lazy and not _writes_arithmetic(instruction, operation, lazy):
+                    lazy.discard(name)
+                    changed = True
+    return frozenset(lazy)
+
+
+def _writes_arithmetic(instruction: Instruction, operation: Operation, lazy: set[str]) -> bool:
+    if operation.form.family is Family.FLOATING and operation.opcode in _ARITHMETIC:
+        return operation.type is PtxType.F32
+    if operation.opcode == "mov" and len(instruction.operands) == 2:
+        source = instruction.operands[1]
+        if isinstance(source, Register):
+            return source.name in lazy
+        return isinstance(source, Immediate) and not _is_nan_pattern(source.value)
+    return False
+
+
+def _is_nan_pattern(bits: int) -> bool:
+    return bits & 0x7FFFFFFF > 0x7F800000
+
+
+# ------------------------------------------------------------------ loops
+
+
+def _spin_edges(flow: FlowGraph, blocks: tuple[Block, ...]) -> frozenset[tuple[int, int]]:
+    found = set()
+    for block in blocks:
+        for target in block.successors:
+            if target <= block.index and _loop_may_wait(flow, blocks, target, block.index):
+                found.add((block.index, target))
+    return frozenset(found)
+
+
+def _loop_may_wait(flow: FlowGraph, blocks: tuple[Block, ...], head: int, tail: int) -> bool:
+    """Whether the layout range of a loop holds an access through which it may wait."""
+    for block in blocks[head : tail + 1]:
+        for i in range(block.start, block.end):
+            operation = flow.operations[i]
+            if effects.may_spin_on(operation) or operation.opcode in ("nanosleep", "call"):
+                return True
+    return False
+
+
+def _reentry(flow: FlowGraph, blocks: tuple[Block, ...]) -> frozenset[int]:
+    """Where lanes that parted may be together again: post-dominators of conditional branches."""
+    first: dict[int, int] = {block.start: block.index for block in blocks}
+    found = set()
+    for basic in flow.blocks:
+        if len(basic.successors) > 1 and basic.immediate_postdominator != EXIT:
+            found.add(first[flow.blocks[basic.immediate_postdominator].start])
+    for block in blocks:
+        if block.start < block.end and effects.is_barrier(flow.operations[block.start]):
+            found.add(block.index)
+    return frozenset(found)
+
+
+LANES = tuple(range(WARP_SIZE))

@@ -1,0 +1,235 @@
+"""``call``: device functions of the module, the functions the runtime provides, and pointers.
+
+Parameters travel in words of 32 lanes; a callee gets an array of pointers to them, arguments
+first, then results.  It returns the lanes that came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from va100.jit.context import Context
+from va100.jit.emit import Value
+from va100.ptx.isa.form import Operation
+from va100.ptx.program import CallArguments, Function, Operand, Register, Symbol, Variable
+
+LANES: Final = 32
+
+
+def words_of(variable: Variable) -> int:
+    """Words of 32 lanes a call parameter takes."""
+    return max(-(-variable.size_bytes // 4), 1)
+
+
+def lower_call(c: Context, op: Operation) -> None:
+    """Direct, indirect, or to the runtime."""
+    returns, target, arguments, prototype = c.instruction.operands
+    names = [_parameter(c, a) for a in _listed(arguments)]
+    results = [_parameter(c, r) for r in _listed(returns)]
+    if isinstance(target, Symbol) and target.name in c.flow.registers:
+        target = Register(target.name)
+    if isinstance(target, Symbol):
+        function = c.symbols.functions.get(target.name)
+        if function is None or function.body is None:
+            _call_runtime(c, target.name, names, results)
+        else:
+            c.called.add(target.name)
+            _call_function(c, c.function_symbol(target.name), [*names, *results], "")
+        return
+    if not isinstance(target, Register):
+        raise c.refuse(f"cannot call {target!r}")
+    del prototype
+    _call_indirect(c, target, [*names, *results])
+
+
+def _listed(operand: Operand | None) -> tuple[Operand | None, ...]:
+    return operand.elements if isinstance(operand, CallArguments) else ()
+
+
+def _parameter(c: Context, operand: Operand | None) -> str:
+    if isinstance(operand, Symbol) and operand.name in c.call_words:
+        return operand.name
+    raise c.refuse("call operands must be variables of parameter space")
+
+
+# ------------------------------------------------------------------ functions of the module
+
+
+def _argument_array(c: Context, names: list[str]) -> str:
+    table = c.array("ptr", max(len(names), 1))
+    for k, name in enumerate(names):
+        slot = c.op(f"getelementptr ptr, ptr {table}, i64 {k}")
+        c.line(f"store ptr {c.call_words[name]}, ptr {slot}")
+    return table
+
+
+def _next_frame(c: Context) -> str:
+    """Local memory of the callee starts where the caller's ends."""
+    if c.is_kernel:
+        return str(c.frame_bytes)
+    return c.op(f"add i64 %frame, {c.frame_bytes}")
+
+
+def _call_function(c: Context, symbol: str, names: list[str], target: str) -> None:
+    table = _argument_array(c, names)
+    extra = f", i64 {target}" if target else ""
+    back = c.op(
+        f"call i32 @{symbol}(ptr %w, i32 {c.lanes}, ptr {table}, i64 {_next_frame(c)}{extra})"
+    )
+    c.returned = back
+
+
+def _call_indirect(c: Context, target: Register, names: list[str]) -> None:
+    """Lanes that hold the same address call together, one address after another."""
+    value = c.resized(c.read(target, 64), 64)
+    symbol = c.indirect_symbol(len(names))
+    if value.shape.uniform:
+        _call_function(c, symbol, names, c.base(value))
+        return
+    table = _argument_array(c, names)
+    where = c.array("i64")
+    c.line(f"store <32 x i64> {c.vector(value)}, ptr {where}, align 64")
+    frame = _next_frame(c)
+    rest_at, back_at = c.array("i32", 1), c.array("i32", 1)
+    c.line(f"store i32 {c.lanes}, ptr {rest_at}")
+    c.line(f"store i32 0, ptr {back_at}")
+    head, body, done = c.name("callhead"), c.name("callbody"), c.name("calldone")
+    c.line(f"br label %{head}")
+    c.label(head)
+    rest = c.op(f"load i32, ptr {rest_at}")
+    c.line(f"br i1 {c.op(f'icmp eq i32 {rest}, 0')}, label %{done}, label %{body}")
+    c.label(body)
+    c.declare("llvm.cttz.i32", "declare i32 {}(i32, i1)")
+    leader = c.op(f"call i32 @llvm.cttz.i32(i32 {rest}, i1 true)")
+    slot = c.op(f"getelementptr i64, ptr {where}, i32 {leader}")
+    address = c.op(f"load i64, ptr {slot}")
+    every = c.op(f"load <32 x i64>, ptr {where}, align 64")
+    same = c.op(f"icmp eq <32 x i64> {every}, {c.splat(address, 'i64')}")
+    group = c.op(f"and i32 {rest}, {c.op(f'bitcast <32 x i1> {same} to i32')}")
+    back = c.op(
+        f"call i32 @{symbol}(ptr %w, i32 {group}, ptr {table}, i64 {frame}, i64 {address})"
+    )
+    c.line(f"store i32 {c.op(f'xor i32 {rest}, {group}')}, ptr {rest_at}")
+    total = c.op(f"or i32 {c.op(f'load i32, ptr {back_at}')}, {back}")
+    c.line(f"store i32 {total}, ptr {back_at}")
+    c.line(f"br label %{head}")
+    c.label(done)
+    c.returned = c.op(f"load i32, ptr {back_at}")
+
+
+def indirect_dispatcher(symbol: str, count: int, functions: Mapping[str, tuple[int, str]]) -> str:
+    """A function that calls one of many by address; ``functions`` maps name to address, symbol."""
+    cases = " ".join(
+        f"i64 {address}, label %f{k}" for k, (address, _) in enumerate(functions.values())
+    )
+    lines = [
+        f"define internal i32 @{symbol}(ptr %w, i32 %group, ptr %argv, i64 %frame, i64 %target) {{",
+        "entry:",
+        f"  switch i64 %target, label %bad [{cases}]",
+    ]
+    for k, (_, callee) in enumerate(functions.values()):
+        lines += [
+            f"f{k}:",
+            f"  %r{k} = call i32 @{callee}(ptr %w, i32 %group, ptr %argv, i64 %frame)",
+            f"  ret i32 %r{k}",
+        ]
+    del count
+    lines += [
+        "bad:",
+        "  call void @va_h_bad_call(ptr %w, i32 %group, i64 %target)",
+        "  unreachable",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------ functions of the runtime
+
+
+def _load_argument(c: Context, name: str, bits: int) -> str:
+    """An argument as an array of 32 integers in memory."""
+    words = c.call_words[name]
+    if bits == 32:
+        return words
+    low = c.op(f"load <32 x i32>, ptr {words}, align 4")
+    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
+    high = c.op(f"load <32 x i32>, ptr {at}, align 4")
+    low64 = c.op(f"zext <32 x i32> {low} to <32 x i64>")
+    high64 = c.op(f"zext <32 x i32> {high} to <32 x i64>")
+    moved = c.op(f"shl <32 x i64> {high64}, splat (i64 32)")
+    where = c.array("i64")
+    whole = c.op(f"or <32 x i64> {low64}, {moved}")
+    c.line(f"store <32 x i64> {whole}, ptr {where}, align 64")
+    return where
+
+
+def _store_result64(c: Context, name: str, value: Value) -> None:
+    vector = c.vector(value)
+    low = c.op(f"trunc <32 x i64> {vector} to <32 x i32>")
+    moved = c.op(f"lshr <32 x i64> {vector}, splat (i64 32)")
+    high = c.op(f"trunc <32 x i64> {moved} to <32 x i32>")
+    words = c.call_words[name]
+    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
+    c.line(f"store <32 x i32> {low}, ptr {words}, align 4")
+    c.line(f"store <32 x i32> {high}, ptr {at}, align 4")
+
+
+def _vprintf(c: Context, arguments: list[str], results: list[str]) -> None:
+    fmt, args = (_load_argument(c, a, 64) for a in arguments[:2])
+    out = c.call_words[results[0]] if results else c.array("i32")
+    c.declare("va_h_vprintf", "declare void {}(ptr, i32, ptr, ptr, ptr)")
+    c.line(f"call void @va_h_vprintf(ptr %w, i32 {c.lanes}, ptr {fmt}, ptr {args}, ptr {out})")
+
+
+def _assertfail(c: Context, arguments: list[str], results: list[str]) -> None:
+    del results
+    message, file = (_load_argument(c, a, 64) for a in arguments[:2])
+    line = _load_argument(c, arguments[2], 32)
+    function = _load_argument(c, arguments[3], 64)
+    c.declare("va_h_assertfail", "declare void {}(ptr, i32, i32, ptr, ptr, ptr, ptr) cold")
+    empty = c.op(f"icmp eq i32 {c.lanes}, 0")
+    fail, done = c.name("fail"), c.name("held")
+    c.line(f"br i1 {empty}, label %{done}, label %{fail}")
+    c.label(fail)
+    c.line(
+        f"call void @va_h_assertfail(ptr %w, i32 {c.site}, i32 {c.lanes}, ptr {message}, "
+        f"ptr {file}, ptr {line}, ptr {function})"
+    )
+    c.line(f"br label %{done}")
+    c.label(done)
+
+
+def _malloc(c: Context, arguments: list[str], results: list[str]) -> None:
+    sizes, out = _load_argument(c, arguments[0], 64), c.array("i64")
+    c.declare("va_h_malloc", "declare void {}(ptr, i32, ptr, ptr)")
+    c.line(f"call void @va_h_malloc(ptr %w, i32 {c.lanes}, ptr {sizes}, ptr {out})")
+    loaded = c.op(f"load <32 x i64>, ptr {out}, align 64")
+    _store_result64(c, results[0], c.from_vector(loaded, 64))
+
+
+def _free(c: Context, arguments: list[str], results: list[str]) -> None:
+    del results
+    where = _load_argument(c, arguments[0], 64)
+    c.declare("va_h_free", "declare void {}(ptr, i32, i32, ptr)")
+    c.line(f"call void @va_h_free(ptr %w, i32 {c.site}, i32 {c.lanes}, ptr {where})")
+
+
+_RUNTIME: Final[Mapping[str, Callable[[Context, list[str], list[str]], None]]] = {
+    "vprintf": _vprintf,
+    "__assertfail": _assertfail,
+    "malloc": _malloc,
+    "free": _free,
+}
+
+
+def _call_runtime(c: Context, name: str, arguments: list[str], results: list[str]) -> None:
+    if name not in _RUNTIME:
+        raise c.refuse(f"function `{name}` has no body here and the runtime does not provide it")
+    _RUNTIME[name](c, arguments, results)
+    c.returned = c.lanes
+
+
+def defined_functions(functions: Mapping[str, Function]) -> list[str]:
+    """Names of device functions that have a body."""
+    return [n for n, f in functions.items() if f.body is not None and not f.is_kernel]

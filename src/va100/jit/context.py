@@ -1,0 +1,465 @@
+"""What a lowering sees of the function it is writing: registers, mask, symbols, refusals.
+
+One instance a function.  The converged and the masked world are two passes over the same blocks;
+`mask` is ``None`` while all 32 lanes are together.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from va100.errors import UnsupportedInstruction
+from va100.jit import abi
+from va100.jit.analysis import Analysis
+from va100.jit.effects import CARRY
+from va100.jit.emit import Emitter, Poly, Predicate, Value
+from va100.jit.lattice import Shape, constant, uniform, varying
+from va100.jit.symbols import Symbols
+from va100.ptx.isa.form import Operation
+from va100.ptx.program import Immediate, Instruction, Not, Operand, Register, Symbol
+from va100.ptx.types import PtxType, Space
+
+FULL: Final = "-1"
+
+
+class Context(Emitter):
+    """State of the emission of one PTX function."""
+
+    def __init__(
+        self,
+        analysis: Analysis,
+        symbols: Symbols,
+        *,
+        file: str,
+        site_base: int,
+        frame: Mapping[str, int],
+        local_stride: int,
+        helpers: frozenset[str],
+        specials: Callable[[Context, str, int], Value],
+    ) -> None:
+        super().__init__()
+        self.analysis = analysis
+        self.flow = analysis.flow
+        self.symbols = symbols
+        self.file = file
+        self.site_base = site_base
+        self.frame = frame
+        """``.local`` variables of this function: offset in the thread's local memory."""
+        self.local_stride = local_stride
+        self.helpers = helpers
+        self.specials = specials
+        self.is_kernel = analysis.flow.function.is_kernel
+        self.masked = False
+        self.mask: str | None = None
+        self.env: dict[str, Value | Predicate] = {}
+        self.index = 0
+        self.storage: dict[str, str] = {}
+        self.called: set[str] = set()
+        self.indirect: set[int] = set()
+        self.ordered = False
+        self.needs_fibers = False
+        self.storage_lines: list[str] = []
+        self.call_words: dict[str, str] = {}
+        self.call_entry_lines: list[str] = []
+        self.param_offsets: Mapping[str, int] = {}
+        self.frame_bytes = 0
+        self.returned = FULL
+        self.mask_may_be_empty = False
+        self.block_mask: str | None = None
+        self._arrays: dict[str, int] = {}
+        self.scratch: list[str] = []
+        self.scratch_names: set[str] = set()
+
+    # ---------------------------------------------------------- the instruction at hand
+
+    @property
+    def instruction(self) -> Instruction:
+        """Being lowered."""
+        return self.flow.instructions[self.index]
+
+    @property
+    def site(self) -> int:
+        """Number of the instruction in the variant."""
+        return self.site_base + self.index
+
+    def refuse(self, problem: str, hint: str = "") -> UnsupportedInstruction:
+        """An error that names the instruction and its line."""
+        text = self.instruction.op
+        return UnsupportedInstruction(
+            f"{problem}: `{text}` in {self.flow.function.name}",
+            file=self.file,
+            line=self.flow.lines[self.index],
+            column=1,
+            hint=hint,
+        )
+
+    def begin_instruction(self, index: int) -> None:
+        """Move to an instruction; scratch arrays of the one before are free again."""
+        self.index = index
+        self._arrays = {}
+
+    def array(self, element: str, count: int = 32) -> str:
+        """Scratch memory for a native function's argument, one per use within an instruction."""
+        kind = f"{element}x{count}"
+        number = self._arrays.get(kind, 0)
+        self._arrays[kind] = number + 1
+        name = f"%scratch.{kind}.{number}"
+        if name not in self.scratch_names:
+            self.scratch_names.add(name)
+            self.scratch.append(f"  {name} = alloca [{count} x {element}], align 64")
+        return name
+
+    def function_symbol(self, name: str) -> str:
+        """LLVM name of a device function."""
+        return f"func.{self.symbols.addresses[name]}"
+
+    def indirect_symbol(self, count: int) -> str:
+        """LLVM name of the dispatcher for calls with a number of parameters."""
+        self.indirect.add(count)
+        return f"indirect.{count}"
+
+    def is_arrive(self, operation: Operation) -> bool:
+        """``barrier.arrive`` does not wait, so lanes need not meet before it."""
+        return "arrive" in operation.modifiers
+
+    # ---------------------------------------------------------- masks
+
+    @property
+    def lanes(self) -> str:
+        """Mask of lanes that act, as an i32."""
+        return self.mask if self.mask is not None else FULL
+
+    def poly(self, *operands: Value | Predicate) -> Poly:
+        """Scalar text when every operand is uniform, else vector text."""
+        wide = any(
+            not (o.uniform if isinstance(o, Predicate) else o.shape.uniform) for o in operands
+        )
+        return Poly(self, wide)
+
+    # ---------------------------------------------------------- reading
+
+    def read(self, operand: Operand | None, bits: int, *, floating: bool = False) -> Value:
+        """An operand as data of at least its register's width.
+
+        ``floating`` says how a decimal literal is meant.
+        """
+        if isinstance(operand, Register):
+            return self._read_register(operand.name, bits)
+        if isinstance(operand, Immediate):
+            return self.constant(constant(bits, immediate_bits(operand, bits, floating=floating)))
+        if isinstance(operand, Symbol):
+            return self.address_of(operand)
+        raise self.refuse(f"operand {operand!r} is not taken here")
+
+    def read_sized(self, operand: Operand | None, kind: PtxType) -> Value:
+        """An operand cut or zero-extended to exactly the width of its type."""
+        value = self.read(operand, kind.bits, floating=kind.is_float)
+        return self.resized(value, kind.bits)
+
+    def resized(self, value: Value, bits: int, *, signed: bool = False) -> Value:
+        """Truncate or extend, lane by lane."""
+        from_bits = value.shape.bits
+        if from_bits == bits:
+            return value
+        p = Poly(self, not value.shape.uniform)
+        how = "trunc" if bits < from_bits else "sext" if signed else "zext"
+        name = p.op(f"{how} {p.integer(from_bits)} {p.get(value)} to {p.integer(bits)}")
+        if p.wide:
+            return self.from_vector(name, bits)
+        known = value.shape.constant
+        if known is not None:
+            if not signed and known < 0:
+                known &= (1 << from_bits) - 1
+            return self.constant(constant(bits, known))
+        return Value(uniform(bits), base=name)
+
+    def predicate(self, operand: Operand | None) -> Predicate:
+        """A predicate operand, ``!p`` included."""
+        if isinstance(operand, Not):
+            return self.negated(self.predicate(operand.operand))
+        if isinstance(operand, Immediate):
+            return Predicate(scalar="true" if operand.value else "false")
+        if not isinstance(operand, Register):
+            raise self.refuse(f"{operand!r} is no predicate")
+        return self._read_predicate(operand.name)
+
+    def negated(self, predicate: Predicate) -> Predicate:
+        """The opposite in every lane."""
+        if predicate.uniform:
+            return Predicate(scalar=self.op(f"xor i1 {predicate.scalar}, true"))
+        if predicate.vector:
+            return Predicate(vector=self.op(f"xor <32 x i1> {predicate.vector}, splat (i1 true)"))
+        return Predicate(mask=self.op(f"xor i32 {predicate.mask}, -1"))
+
+    def combined(self, how: str, a: Predicate, b: Predicate) -> Predicate:
+        """``and``, ``or`` or ``xor`` of two predicates."""
+        if a.uniform and b.uniform:
+            return Predicate(scalar=self.op(f"{how} i1 {a.scalar}, {b.scalar}"))
+        return Predicate(mask=self.op(f"{how} i32 {self.mask_of(a)}, {self.mask_of(b)}"))
+
+    def predicate_register(self, name: str) -> Predicate:
+        """A predicate register by name; the carry flag is one."""
+        return self._read_predicate(name)
+
+    def write_carry(self, predicate: Predicate) -> None:
+        """Assign the carry flag."""
+        self.write_predicate(Register(CARRY), predicate)
+
+    def elementwise(self, helper: str, values: Sequence[Value], bits: int) -> Value:
+        """Apply a native function to 32 lanes; uniform operands give a uniform result.
+
+        The function takes up to three arrays and one for the result.
+        """
+        arguments = []
+        for value in values:
+            kind = f"<32 x i{value.shape.bits}>"
+            where = self.array(f"i{value.shape.bits}")
+            self.line(f"store {kind} {self.vector(value)}, ptr {where}, align 64")
+            arguments.append(where)
+        result = self.array(f"i{bits}")
+        arguments += [arguments[-1]] * (3 - len(arguments)) + [result]
+        self.declare(helper, "declare void {}(ptr, ptr, ptr, ptr)")
+        self.line(f"call void @{helper}({', '.join('ptr ' + a for a in arguments)})")
+        if all(v.shape.uniform for v in values):
+            return Value(uniform(bits), base=self.op(f"load i{bits}, ptr {result}, align 64"))
+        loaded = self.op(f"load <32 x i{bits}>, ptr {result}, align 64")
+        return Value(varying(bits), vector=loaded)
+
+    def _read_register(self, name: str, bits: int) -> Value:
+        held = self.env.get(name)
+        if isinstance(held, Value):
+            return held
+        if name not in self.flow.registers:
+            value = self.special(name, bits)
+        elif name in self.analysis.invariant or name in self.analysis.stored:
+            value = self._load_register(name)
+        else:
+            value = self.constant(constant(self.flow.registers[name].bits, 0))
+        self.env[name] = value
+        return value
+
+    def _load_register(self, name: str) -> Value:
+        shape = self.shape_of(name)
+        where = self.place(name)
+        dirty = name in self.analysis.lazy_nan and name not in self.analysis.invariant
+        if shape.varying:
+            loaded = self.op(f"load <32 x i{shape.bits}>, ptr {where}")
+            return Value(shape, vector=loaded, dirty=dirty)
+        loaded = self.op(f"load i{shape.bits}, ptr {where}")
+        return Value(shape, base=loaded, dirty=dirty)
+
+    def _read_predicate(self, name: str) -> Predicate:
+        held = self.env.get(name)
+        if isinstance(held, Predicate):
+            return held
+        if name in self.analysis.invariant or name in self.analysis.stored:
+            if self.predicate_is_scalar(name):
+                found = Predicate(scalar=self.op(f"load i1, ptr {self.place(name)}"))
+            else:
+                found = Predicate(mask=self.op(f"load i32, ptr {self.place(name)}"))
+        else:
+            found = Predicate(scalar="false")
+        self.env[name] = found
+        return found
+
+    # ---------------------------------------------------------- writing
+
+    def write(self, operand: Operand | None, value: Value) -> None:
+        """Assign a data register under the current mask; ``None`` is the sink."""
+        if operand is None:
+            return
+        if not isinstance(operand, Register):
+            raise self.refuse(f"{operand!r} is no destination")
+        name = operand.name
+        bits = self.flow.registers[name].bits
+        value = self.resized(value, bits)
+        if value.dirty and name not in self.analysis.lazy_nan:
+            value = self.clean(value)
+        guarded = self.instruction.guard is not None
+        if name in self.analysis.invariant:
+            self.line(f"store i{bits} {self.base(value)}, ptr {self.place(name)}")
+        elif guarded and self.mask is not None:
+            value = self._blend(name, value, bits)
+        elif name in self.analysis.stored:
+            self._store(name, value, bits)
+        self.env[name] = value
+
+    def _blend(self, name: str, value: Value, bits: int) -> Value:
+        """Assign in the lanes of the mask only and store."""
+        old = self._read_register(name, bits)
+        bools = self.mask_vector(self.lanes)
+        mixed = self.op(
+            f"select <32 x i1> {bools}, <32 x i{bits}> {self.vector(value)}, "
+            f"<32 x i{bits}> {self.vector(old)}"
+        )
+        result = Value(varying(bits), vector=mixed, dirty=value.dirty or old.dirty)
+        self._store(name, result, bits)
+        return result
+
+    def _store(self, name: str, value: Value, bits: int) -> None:
+        shape = self.shape_of(name)
+        where = self.place(name)
+        if not shape.varying:
+            self.line(f"store i{bits} {self.base(value)}, ptr {where}")
+            return
+        vector = self.vector(value)
+        if self.masked and self.block_mask is not None:
+            old = self.op(f"load <32 x i{bits}>, ptr {where}")
+            bools = self.mask_vector(self.block_mask)
+            vector = self.op(
+                f"select <32 x i1> {bools}, <32 x i{bits}> {vector}, <32 x i{bits}> {old}"
+            )
+        self.line(f"store <32 x i{bits}> {vector}, ptr {where}")
+
+    def write_predicate(self, operand: Operand | None, predicate: Predicate) -> None:
+        """Assign a predicate register under the current mask."""
+        if operand is None:
+            return
+        if not isinstance(operand, Register):
+            raise self.refuse(f"{operand!r} is no predicate destination")
+        name = operand.name
+        if name in self.analysis.invariant:
+            self.line(f"store i1 {predicate.scalar}, ptr {self.place(name)}")
+        elif self.instruction.guard is not None and self.mask is not None:
+            old = self.mask_of(self._read_predicate(name))
+            predicate = Predicate(mask=self._mix(self.lanes, self.mask_of(predicate), old))
+            self._store_predicate(name, predicate)
+        elif name in self.analysis.stored:
+            self._store_predicate(name, predicate)
+        self.env[name] = predicate
+
+    def _store_predicate(self, name: str, predicate: Predicate) -> None:
+        where = self.place(name)
+        if self.predicate_is_scalar(name):
+            self.line(f"store i1 {predicate.scalar}, ptr {where}")
+            return
+        mask = self.mask_of(predicate)
+        if self.masked and self.block_mask is not None:
+            old = self.op(f"load i32, ptr {where}")
+            mask = self._mix(self.block_mask, mask, old)
+        self.line(f"store i32 {mask}, ptr {where}")
+
+    def _mix(self, mask: str, new: str, old: str) -> str:
+        kept = self.op(f"and i32 {old}, {self.op(f'xor i32 {mask}, -1')}")
+        return self.op(f"or i32 {kept}, {self.op(f'and i32 {new}, {mask}')}")
+
+    def clean(self, value: Value) -> Value:
+        """Make an f32's NaN the canonical one, 0x7fffffff, before its bits are seen."""
+        if not value.dirty:
+            return value
+        p = Poly(self, not value.shape.uniform)
+        x = p.get_float(value)
+        odd = p.op(f"fcmp uno {p.floating(32)} {x}, {x}")
+        bits = p.op(
+            f"select {p.boolean} {odd}, {p.integer(32)} {p.const(32, 0x7FFFFFFF)}, "
+            f"{p.integer(32)} {p.get(value)}"
+        )
+        return p.result(bits, uniform(32))
+
+    # ---------------------------------------------------------- storage
+
+    def shape_of(self, name: str) -> Shape:
+        """Shape in which a register is stored in the current world."""
+        shape = self.analysis.shapes[name]
+        if name in self.analysis.invariant or not self.masked:
+            return shape
+        return varying(shape.bits)
+
+    def predicate_is_scalar(self, name: str) -> bool:
+        """Whether a predicate is stored as one bit in the current world."""
+        if name in self.analysis.invariant:
+            return True
+        return not self.masked and name in self.analysis.uniform_predicates
+
+    def place(self, name: str) -> str:
+        """Where a register is stored in the current world."""
+        scalar = (
+            self.predicate_is_scalar(name)
+            if self.is_predicate(name)
+            else not self.shape_of(name).varying
+        )
+        return self.place_as(name, scalar=scalar)
+
+    def place_as(self, name: str, *, scalar: bool) -> str:
+        """Where a register is stored in scalar or in vector form."""
+        key = f"{'s' if scalar else 'v'}{name}"
+        if key not in self.storage:
+            self.storage[key] = f"%r{len(self.storage)}"
+            if self.is_predicate(name):
+                kind = "i1" if scalar else "i32"
+            else:
+                bits = self.flow.registers[name].bits
+                kind = f"i{bits}" if scalar else f"<32 x i{bits}>"
+            self.storage_lines.append(f"  {self.storage[key]} = alloca {kind}")
+            zero = "0" if scalar or kind == "i32" else "zeroinitializer"
+            self.storage_lines.append(f"  store {kind} {zero}, ptr {self.storage[key]}")
+        return self.storage[key]
+
+    def is_predicate(self, name: str) -> bool:
+        """Whether a register is a predicate (the carry flag counts)."""
+        return self.flow.registers.get(name, PtxType.PRED) is PtxType.PRED
+
+    # ---------------------------------------------------------- the warp's view of the machine
+
+    def field(self, offset: int, kind: str) -> str:
+        """A field of the warp structure that does not change while the kernel runs."""
+        where = self.op(f"getelementptr i8, ptr %w, i64 {offset}")
+        return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
+
+    def special(self, name: str, bits: int) -> Value:
+        """A special register; filled in by the control lowering at set-up."""
+        return self.specials(self, name, bits)
+
+    def address_of(self, symbol: Symbol) -> Value:
+        """The address a name stands for, in its own state space (64 bits)."""
+        name, offset = symbol.name, symbol.offset
+        local = self.flow.variables.get(name)
+        if local is not None and local.space is Space.LOCAL:
+            return self._frame_address(self.frame[name] + offset)
+        if name in self.symbols.shared:
+            return self.constant(constant(64, self.symbols.shared[name] + offset))
+        if name in self.symbols.ordinals:
+            table = self.field(abi.GLOBALS, "ptr")
+            slot = self.op(f"getelementptr i64, ptr {table}, i64 {self.symbols.ordinals[name]}")
+            address = self.op(f"load i64, ptr {slot}, !invariant.load !0")
+            if offset:
+                address = self.op(f"add i64 {address}, {offset}")
+            return Value(uniform(64), base=address)
+        if name in self.symbols.addresses:
+            return self.constant(constant(64, self.symbols.addresses[name]))
+        if self.is_kernel:
+            place = next((o for n, o in self.param_offsets.items() if n == name), None)
+            if place is not None:
+                params = self.op(f"ptrtoint ptr {self.field(abi.PARAMS, 'ptr')} to i64")
+                return Value(uniform(64), base=self.op(f"add i64 {params}, {place + offset}"))
+        raise self.refuse(f"the address of `{name}` is not taken here")
+
+    def _frame_address(self, offset: int) -> Value:
+        if self.is_kernel:
+            return self.constant(constant(64, offset))
+        return Value(uniform(64), base=self.op(f"add i64 %frame, {offset}"))
+
+def immediate_bits(operand: Immediate, bits: int, *, floating: bool) -> int:
+    """Bit pattern of a literal where ``bits`` bits of data are wanted."""
+    if operand.kind == "int":
+        if floating:
+            return float_pattern(float(operand.value), bits)
+        return operand.value
+    if operand.kind == "f64" and bits == 32:
+        return float_pattern(struct.unpack("<d", struct.pack("<Q", operand.value))[0], 32)
+    if operand.kind == "f32" and bits == 64:
+        return float_pattern(struct.unpack("<f", struct.pack("<I", operand.value))[0], 64)
+    return operand.value
+
+
+def float_pattern(number: float, bits: int) -> int:
+    """Bits of a number as f16, f32 or f64."""
+    code, integer = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[bits]
+    return int(struct.unpack(integer, struct.pack(code, number))[0])
+
+
+def type_of(operation: Operation) -> PtxType:
+    """The type an instruction works on."""
+    return operation.types[0]

@@ -1,0 +1,102 @@
+"""Which registers an instruction reads and writes, and what kind of step it is.
+
+Purely a reading of the table and the operands; no analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from va100.ptx.isa.form import Family, Operation
+from va100.ptx.program import (
+    Address,
+    CallArguments,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    TextureAddress,
+    Vector,
+)
+
+WITHOUT_DESTINATION: Final = frozenset(
+    "st red bra brx membar fence ret exit trap brkpt call prefetch prefetchu nanosleep pmevent "
+    "discard applypriority fence".split()
+)
+TERMINATORS: Final = frozenset({"bra", "brx", "ret", "exit"})
+
+
+def has_destination(operation: Operation) -> bool:
+    """Whether the first operand is written."""
+    if operation.opcode in ("bar", "barrier"):
+        return "red" in operation.modifiers
+    return operation.opcode not in WITHOUT_DESTINATION
+
+
+def registers_in(operand: Operand | None) -> Iterator[str]:
+    """Names of registers an operand mentions."""
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Not):
+        yield operand.operand.name
+    elif isinstance(operand, Address):
+        yield from registers_in(operand.base if isinstance(operand.base, Register) else None)
+    elif isinstance(operand, Pair):
+        yield from registers_in(operand.first)
+        yield from registers_in(operand.second)
+    elif isinstance(operand, (Vector, CallArguments)):
+        for element in operand.elements:
+            yield from registers_in(element)
+    elif isinstance(operand, TextureAddress):
+        for part in operand.parts:
+            yield from registers_in(part)
+
+
+def writes(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
+    """Registers written, in operand order."""
+    if not instruction.operands or not has_destination(operation):
+        return ()
+    return tuple(registers_in(instruction.operands[0]))
+
+
+def reads(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
+    """Registers read, the guard included."""
+    skip = 1 if has_destination(operation) else 0
+    names = [n for operand in instruction.operands[skip:] for n in registers_in(operand)]
+    if instruction.guard is not None:
+        names.append(instruction.guard.register)
+    if operation.opcode in ("addc", "subc", "madc"):
+        names.append(CARRY)
+    return tuple(names)
+
+
+CARRY: Final = "%cc"
+"""The condition-code register ``CC.CF``, handled as a predicate."""
+
+
+def sets_carry(operation: Operation) -> bool:
+    """Whether the instruction writes ``CC.CF``."""
+    return "cc" in operation.modifiers and operation.opcode in (
+        "add", "addc", "sub", "subc", "mad", "madc",
+    )  # fmt: skip
+
+
+def is_warp_sync(operation: Operation) -> bool:
+    """A ``*.sync`` that waits for the lanes its mask names."""
+    if operation.form.family is Family.WARP:
+        return "sync" in operation.modifiers
+    return operation.opcode == "bar" and "warp" in operation.modifiers
+
+
+def is_barrier(operation: Operation) -> bool:
+    """A barrier of the CTA."""
+    return operation.opcode in ("bar", "barrier") and "warp" not in operation.modifiers
+
+
+def may_spin_on(operation: Operation) -> bool:
+    """An access through which a loop may wait for another thread."""
+    if operation.opcode == "ld":
+        return operation.semantics in ("volatile", "relaxed", "acquire", "mmio")
+    return operation.opcode == "atom"

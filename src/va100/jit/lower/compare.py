@@ -1,0 +1,149 @@
+"""``setp``, ``set`` and ``slct``, on integers and on floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from va100.jit.context import Context
+from va100.jit.emit import Poly, Predicate, Value
+from va100.jit.flush import flushed
+from va100.jit.lattice import uniform
+from va100.jit.pure import select
+from va100.ptx.isa.form import Operation
+from va100.ptx.program import Pair
+from va100.ptx.types import PtxType
+
+_COMPARE: Final[Mapping[str, tuple[str, str]]] = {
+    "eq": ("eq", "eq"),
+    "ne": ("ne", "ne"),
+    "lt": ("slt", "ult"),
+    "le": ("sle", "ule"),
+    "gt": ("sgt", "ugt"),
+    "ge": ("sge", "uge"),
+    "lo": ("ult", "ult"),
+    "ls": ("ule", "ule"),
+    "hi": ("ugt", "ugt"),
+    "hs": ("uge", "uge"),
+}
+"""Comparison to LLVM's condition for signed and for unsigned types."""
+
+
+def compare_integers(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) -> Predicate:
+    """``setp`` of integers or bits."""
+    if a.shape.affine and b.shape.uniform:
+        folded = _fold_range(op.compare, kind, a, b)
+        if folded is not None:
+            return Predicate(scalar=folded)
+    p = c.poly(a, b)
+    condition = _COMPARE[op.compare][0 if kind.is_signed else 1]
+    return p.predicate(p.op(f"icmp {condition} {p.integer(kind.bits)} {p.get(a)}, {p.get(b)}"))
+
+
+def _fold_range(how: str, kind: PtxType, a: Value, b: Value) -> str | None:
+    """Decide a comparison by intervals alone."""
+    least = a.shape.value_low
+    if not kind.is_signed and (least < 0 or b.shape.low < 0):
+        return None
+    most, low, high = a.shape.value_high, b.shape.low, b.shape.high
+    below, above = most < low, least > high
+    if how in ("lt", "lo", "le", "ls") and (below or above):
+        return "true" if below else "false"
+    if how in ("gt", "hi", "ge", "hs") and (below or above):
+        return "true" if above else "false"
+    if how in ("eq", "ne") and (below or above):
+        return "true" if how == "ne" else "false"
+    return None
+
+
+_FLOAT: Final[Mapping[str, str]] = {
+    "eq": "oeq",
+    "ne": "one",
+    "lt": "olt",
+    "le": "ole",
+    "gt": "ogt",
+    "ge": "oge",
+    "equ": "ueq",
+    "neu": "une",
+    "ltu": "ult",
+    "leu": "ule",
+    "gtu": "ugt",
+    "geu": "uge",
+    "num": "ord",
+    "nan": "uno",
+}
+"""Comparison to LLVM's condition; the ``u`` forms hold when an operand is NaN."""
+
+
+def _compare(c: Context, op: Operation, kind: PtxType) -> Predicate:
+    a, b = (c.read_sized(s, kind) for s in c.instruction.operands[1:3])
+    if not kind.is_float:
+        return compare_integers(c, op, kind, c.clean(a), c.clean(b))
+    if kind in (PtxType.BF16, PtxType.F16X2, PtxType.BF16X2):
+        raise c.refuse("comparison of this type is not executed")
+    a, b = flushed(c, op, a), flushed(c, op, b)
+    p = c.poly(a, b)
+    return p.predicate(
+        p.op(f"fcmp {_FLOAT[op.compare]} {p.floating(kind.bits)} {p.get_float(a)}, {p.get_float(b)}")
+    )
+
+
+def _combined(c: Context, op: Operation, found: Predicate) -> Predicate:
+    """With the boolean operator and the third operand, where given."""
+    if len(c.instruction.operands) < 4:
+        return found
+    return c.combined(op.combine, found, c.predicate(c.instruction.operands[3]))
+
+
+def _lower_setp(c: Context, op: Operation) -> None:
+    found = _compare(c, op, op.types[-1])
+    destination = c.instruction.operands[0]
+    if isinstance(destination, Pair):
+        c.write_predicate(destination.first, _combined(c, op, found))
+        c.write_predicate(destination.second, _combined(c, op, c.negated(found)))
+    else:
+        c.write_predicate(destination, _combined(c, op, found))
+
+
+def _lower_set(c: Context, op: Operation) -> None:
+    """``set``: all ones (or 1.0) where the comparison holds."""
+    if op.type not in (PtxType.U32, PtxType.S32, PtxType.F32):
+        raise c.refuse("set into this type is not executed")
+    found = _combined(c, op, _compare(c, op, op.types[-1]))
+    p = Poly(c, not found.uniform)
+    bit = found.scalar if found.uniform else c.bools_of(found)
+    ones = 0x3F800000 if op.type is PtxType.F32 else -1
+    kind = p.integer(32)
+    name = p.op(
+        f"select {p.boolean} {bit}, {kind} {p.const(32, ones)}, {kind} {p.const(32, 0)}"
+    )
+    c.write(c.instruction.operands[0], p.result(name, uniform(32)))
+
+
+def _lower_slct(c: Context, op: Operation) -> None:
+    """``slct``: ``c >= 0 ? a : b``; with a NaN or f32 ``c``, b."""
+    a, b = (c.read_sized(s, op.type) for s in c.instruction.operands[1:3])
+    selector = c.read_sized(c.instruction.operands[3], op.types[-1])
+    if op.types[-1] is PtxType.F32:
+        selector = flushed(c, op, selector)
+        p = c.poly(selector)
+        zero = p.float_const(32, 0)
+        found = p.op(f"fcmp oge {p.floating(32)} {p.get_float(selector)}, {zero}")
+    else:
+        p = c.poly(selector)
+        found = p.op(f"icmp sge {p.integer(32)} {p.get(selector)}, {p.const(32, 0)}")
+    c.write(
+        c.instruction.operands[0], select(c, p.predicate(found), a, b, op.type.bits)
+    )
+
+
+_LOWERINGS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
+    "setp": _lower_setp,
+    "set": _lower_set,
+    "slct": _lower_slct,
+}
+
+
+def lower_compare(c: Context, op: Operation) -> None:
+    """Comparison instructions; ``selp`` is with the integers."""
+    _LOWERINGS[op.opcode](c, op)

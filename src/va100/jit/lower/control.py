@@ -1,0 +1,112 @@
+"""Barriers, fences, traps and other instructions that steer threads but do not branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from va100.jit import abi
+from va100.jit.context import Context
+from va100.jit.emit import Predicate, Value
+from va100.jit.lattice import uniform
+from va100.ptx.isa.form import Operation
+from va100.ptx.types import PtxType
+
+
+def _barrier_operands(c: Context, op: Operation) -> tuple[str, str, list[object]]:
+    """Barrier number, thread count, and what remains."""
+    operands = list(c.instruction.operands)
+    if "red" in op.modifiers:
+        operands = operands[1:]
+        operands, rest = operands[:-1], operands[-1:]
+    else:
+        rest = []
+    number = _uniform_operand(c, operands[0]) if operands else "0"
+    threads = _uniform_operand(c, operands[1]) if len(operands) > 1 else "0"
+    return number, threads, rest  # type: ignore[return-value]
+
+
+def _uniform_operand(c: Context, operand: object) -> str:
+    value = c.read_sized(operand, PtxType.U32)  # type: ignore[arg-type]
+    if value.shape.uniform:
+        return c.base(value)
+    c.declare("llvm.cttz.i32", "declare i32 {}(i32, i1)")
+    leader = c.op(f"call i32 @llvm.cttz.i32(i32 {c.lanes}, i1 false)")
+    return c.op(f"extractelement <32 x i32> {c.vector(value)}, i32 {leader}")
+
+
+def lower_barrier(c: Context, op: Operation) -> None:
+    """``bar``/``barrier``: sync, arrive, red, and the warp's own ``bar.warp.sync``."""
+    if "warp" in op.modifiers:
+        return  # the lanes it names have met before it starts
+    c.needs_fibers = True
+    number, threads, rest = _barrier_operands(c, op)
+    if "arrive" in op.modifiers:
+        c.declare("va_h_bar_arrive", "declare void {}(ptr, i32, i32, i32)")
+        c.line(f"call void @va_h_bar_arrive(ptr %w, i32 {c.site}, i32 {number}, i32 {threads})")
+        return
+    votes = c.mask_of(c.predicate(rest[0])) if rest else "0"  # type: ignore[arg-type]
+    c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32)")
+    result = c.op(
+        f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, i32 {votes})"
+    )
+    if rest:
+        _reduction_result(c, op, result)
+
+
+def _reduction_result(c: Context, op: Operation, result: str) -> None:
+    """Low bits: how many; bit 30: all; bit 31: any."""
+    destination = c.instruction.operands[0]
+    if op.combine == "popc":
+        count = c.op(f"and i32 {result}, {0x3FFFFFFF}")
+        c.write(destination, Value(uniform(32), base=count))
+        return
+    bit = 0x40000000 if op.combine == "and" else -0x80000000
+    found = c.op(f"icmp ne i32 {c.op(f'and i32 {result}, {bit}')}, 0")
+    c.write_predicate(destination, Predicate(scalar=found))
+
+
+def _fence(c: Context, op: Operation) -> None:
+    c.line("fence seq_cst" if "cta" not in op.modifiers and op.scope != "cta" else "fence acq_rel")
+
+
+def _trap(c: Context, op: Operation) -> None:
+    """``trap`` and ``brkpt`` stop the kernel in the lanes that reach them."""
+    reached = c.op(f"icmp ne i32 {c.lanes}, 0")
+    fault, done = c.name("fault"), c.name("untrapped")
+    c.line(f"br i1 {reached}, label %{fault}, label %{done}, !prof !1")
+    c.label(fault)
+    c.declare("va_h_fault", "declare void {}(ptr, i32, i32, i32, ptr) cold")
+    c.line(
+        f"call void @va_h_fault(ptr %w, i32 {c.site}, i32 {abi.FAULT_TRAP}, i32 {c.lanes}, ptr null)"
+    )
+    c.line(f"br label %{done}")
+    c.label(done)
+
+
+def _nanosleep(c: Context, op: Operation) -> None:
+    """A hint to let others run."""
+    c.declare("va_h_spin", "declare void {}(ptr)")
+    c.needs_fibers = True
+    c.line("call void @va_h_spin(ptr %w)")
+
+
+def _nothing(c: Context, op: Operation) -> None:
+    """Performance-monitor events have no effect on results."""
+
+
+_LOWERINGS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
+    "membar": _fence,
+    "fence": _fence,
+    "trap": _trap,
+    "brkpt": _nothing,
+    "nanosleep": _nanosleep,
+    "pmevent": _nothing,
+}
+
+
+def lower_control(c: Context, op: Operation) -> None:
+    """Control instructions that do not end a block."""
+    if op.opcode not in _LOWERINGS:
+        raise c.refuse("this control instruction is not executed")
+    _LOWERINGS[op.opcode](c, op)

@@ -1,0 +1,69 @@
+"""The native structures of a launch, as ctypes sees them; mirrors ``va100/exec.h``."""
+
+from __future__ import annotations
+
+import ctypes
+
+_U32, _U64 = ctypes.c_uint32, ctypes.c_uint64
+
+
+class Variant(ctypes.Structure):
+    """``va_variant``."""
+
+    _fields_ = (
+        ("enter", _U64),
+        ("globals", ctypes.c_void_p),
+        ("flags", _U32),
+        ("static_shared_bytes", _U32),
+        ("local_bytes", _U32),
+        ("counter_count", _U32),
+        ("param_bytes", _U32),
+        ("reserved", _U32),
+    )
+
+
+class Fault(ctypes.Structure):
+    """``va_fault``."""
+
+    _fields_ = (
+        ("kind", _U32),
+        ("site", _U32),
+        ("ctaid", _U32 * 3),
+        ("tid", _U32 * 3),
+        ("address", _U64),
+        ("size", _U32),
+        ("space", _U32),
+        ("write", _U32),
+        ("reserved", _U32),
+        ("text", ctypes.c_char * 512),
+    )
+
+
+class Launch(ctypes.Structure):
+    """``va_launch``."""
+
+    _fields_ = (
+        ("variant", ctypes.POINTER(Variant)),
+        ("params", ctypes.c_void_p),
+        ("grid", _U32 * 3),
+        ("block", _U32 * 3),
+        ("dynamic_shared_bytes", _U32),
+        ("cooperative", _U32),
+        ("workers", _U32),
+        ("resident_ctas", _U32),
+        ("sm_count", _U32),
+        ("sample_every", _U32),
+        ("counters", ctypes.POINTER(_U64)),
+        ("fault", Fault),
+    )
+
+
+def take_output(lib: ctypes.CDLL) -> bytes:
+    """What device-side printf has written since the last call."""
+    lib.va_exec_take_output.restype = ctypes.c_size_t
+    lib.va_exec_take_output.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    parts = []
+    buffer = ctypes.create_string_buffer(65536)
+    while size := lib.va_exec_take_output(buffer, len(buffer)):
+        parts.append(buffer.raw[:size])
+    return b"".join(parts)

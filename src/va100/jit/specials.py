@@ -1,0 +1,142 @@
+"""Special registers: what machine code computes or reads from its warp's view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from va100.jit import abi
+from va100.jit.context import Context
+from va100.jit.emit import Value
+from va100.jit.lattice import constant, uniform
+from va100.jit.transfer import special_shape
+
+LANES: Final = 32
+_AXES: Final = {"x": 0, "y": 1, "z": 2}
+
+
+def special_value(c: Context, name: str, bits: int) -> Value:
+    """A special register's value.
+
+    Raises
+    ------
+    UnsupportedInstruction
+        No such register on the A100, or not executed.
+    """
+    shape = special_shape(name, c.analysis.block)
+    if shape is None:
+        raise c.refuse(f"special register {name} is not executed")
+    if shape.constant is not None or (shape.affine and shape.low == shape.high == 0):
+        return Value(shape, base="0") if shape.affine else c.constant(shape)
+    family = name.partition(".")[0]
+    if family == "%tid":
+        return _thread_index(c, name[-1])
+    if family in ("%ctaid", "%nctaid"):
+        offset = abi.CTAID if family == "%ctaid" else abi.NCTAID
+        return Value(shape, base=_field32(c, offset + 4 * _AXES[name[-1]]))
+    return _READERS[family](c, shape.bits)
+
+
+def _field32(c: Context, offset: int) -> str:
+    return c.field(offset, "i32")
+
+
+def _thread_index(c: Context, axis: str) -> Value:
+    """From the linear index of the warp's first lane; see ``special_shape``."""
+    block = c.analysis.block
+    shape = special_shape(f"%tid.{axis}", block)
+    extent = getattr(block, axis)
+    plane = {"x": 1, "y": block.x, "z": block.x * block.y}[axis]
+    warp = _field32(c, abi.WARP_ID)
+    first = c.op(f"shl i32 {warp}, 5")
+    if shape is not None and not shape.varying:
+        base = first
+        if plane > 1:
+            base = c.op(f"udiv i32 {base}, {plane}")
+        if not (axis == "x" and block.y == block.z == 1):
+            base = c.op(f"urem i32 {base}, {extent}")
+        return Value(shape, base=base)
+    lanes = ", ".join(f"i32 {i}" for i in range(LANES))
+    linear = c.op(f"add <32 x i32> {c.splat(first, 'i32')}, <{lanes}>")
+    if plane > 1:
+        linear = c.op(f"udiv <32 x i32> {linear}, splat (i32 {plane})")
+    return c.from_vector(c.op(f"urem <32 x i32> {linear}, splat (i32 {extent})"), 32)
+
+
+# ------------------------------------------------------------------ the others
+
+
+def _warp_id(c: Context, bits: int) -> Value:
+    return Value(uniform(bits, 0, 31), base=_field32(c, abi.WARP_ID))
+
+
+def _warp_count(c: Context, bits: int) -> Value:
+    return c.constant(constant(bits, 64))
+
+
+def _sm_id(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=_field32(c, abi.SMID))
+
+
+def _sm_count(c: Context, bits: int) -> Value:
+    return c.constant(constant(bits, 108))
+
+
+def _grid_id(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=c.field(abi.GRIDID, "i64"))
+
+
+def _clock(c: Context) -> str:
+    """Cycles of the warp so far; grows by one at each reading."""
+    c.declare("va_h_clock", "declare i64 {}(ptr)")
+    return c.op("call i64 @va_h_clock(ptr %w)")
+
+
+def _clock64(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=_clock(c))
+
+
+def _clock_low(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=c.op(f"trunc i64 {_clock(c)} to i32"))
+
+
+def _clock_high(c: Context, bits: int) -> Value:
+    moved = c.op(f"lshr i64 {_clock(c)}, 32")
+    return Value(uniform(bits), base=c.op(f"trunc i64 {moved} to i32"))
+
+
+def _dynamic_bytes(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=_field32(c, abi.DYNAMIC_BYTES))
+
+
+def _shared_bytes(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=_field32(c, abi.SHARED_BYTES))
+
+
+def _envreg1(c: Context, bits: int) -> Value:
+    moved = c.op(f"lshr i64 {c.field(abi.ENVREG12, 'i64')}, 32")
+    return Value(uniform(bits), base=c.op(f"trunc i64 {moved} to i32"))
+
+
+def _envreg2(c: Context, bits: int) -> Value:
+    low = c.op(f"trunc i64 {c.field(abi.ENVREG12, 'i64')} to i32")
+    return Value(uniform(bits), base=low)
+
+
+_READERS: Final[Mapping[str, Callable[[Context, int], Value]]] = {
+    "%warpid": _warp_id,
+    "%nwarpid": _warp_count,
+    "%smid": _sm_id,
+    "%nsmid": _sm_count,
+    "%gridid": _grid_id,
+    "%clock": _clock_low,
+    "%clock_hi": _clock_high,
+    "%clock64": _clock64,
+    "%globaltimer": _clock64,
+    "%globaltimer_lo": _clock_low,
+    "%globaltimer_hi": _clock_high,
+    "%dynamic_smem_size": _dynamic_bytes,
+    "%total_smem_size": _shared_bytes,
+    "%envreg1": _envreg1,
+    "%envreg2": _envreg2,
+}

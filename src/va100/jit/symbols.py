@@ -1,0 +1,83 @@
+"""Where a module's names live when its kernels run.
+
+Module-scope ``.global`` and ``.const`` variables are reached through a table of addresses, so
+that machine code does not depend on where they were put; shared variables are offsets into the
+CTA's window; functions have numbers in place of code addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from va100.ptx.program import Function, PtxModule, Variable
+from va100.ptx.types import Space
+
+FUNCTION_BASE: Final = 0x7F00_0000_0000
+"""Address of function 0; function k lies 16 bytes further each.  Nothing is mapped there."""
+FUNCTION_STRIDE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Names of one module."""
+
+    ordinals: Mapping[str, int]
+    """``.global``/``.const`` variable to index in the table of addresses."""
+    shared: Mapping[str, int]
+    """Module-scope ``.shared`` variable to offset in the window."""
+    shared_bytes: int
+    """Static shared memory; unsized ``extern`` arrays start here."""
+    functions: Mapping[str, Function]
+    addresses: Mapping[str, int]
+    """Function name to the number that stands for its address."""
+
+
+def aligned(offset: int, alignment: int) -> int:
+    """Round up to a multiple."""
+    return -(-offset // alignment) * alignment
+
+
+def collect(module: PtxModule, local_shared: tuple[Variable, ...] = ()) -> Symbols:
+    """Lay out a module's names.
+
+    ``local_shared`` are the shared variables declared inside the functions of one kernel; their
+    names are unique.
+    """
+    ordinals: dict[str, int] = {}
+    for variable in module.variables:
+        if variable.space in (Space.GLOBAL, Space.CONST) and variable.name not in ordinals:
+            ordinals[variable.name] = len(ordinals)
+    shared, total = _shared_layout((*module.variables, *local_shared))
+    functions: dict[str, Function] = {}
+    for function in module.functions:
+        if function.body is not None or function.name not in functions:
+            functions[function.name] = function
+    return Symbols(ordinals, shared, total, functions, function_addresses(module))
+
+
+def function_addresses(module: PtxModule) -> dict[str, int]:
+    """Number every function of a module."""
+    names = dict.fromkeys(f.name for f in module.functions)
+    return {name: FUNCTION_BASE + FUNCTION_STRIDE * k for k, name in enumerate(names)}
+
+
+def _shared_layout(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
+    offsets: dict[str, int] = {}
+    total = 0
+    unsized: list[Variable] = []
+    for variable in variables:
+        if variable.space is not Space.SHARED or variable.name in offsets:
+            continue
+        if variable.size_bytes == 0:
+            unsized.append(variable)
+            continue
+        total = aligned(total, variable.alignment_bytes)
+        offsets[variable.name] = total
+        total += variable.size_bytes
+    alignment = max((v.alignment_bytes for v in unsized), default=1)
+    total = aligned(total, alignment)
+    for variable in unsized:
+        offsets[variable.name] = total
+    return offsets, total
