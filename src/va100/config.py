@@ -125,9 +125,9 @@ def inherited() -> dict[str, str]:
 
 def python_library() -> Path | None:
     """Find the shared library of this Python, which programs without one load to compile."""
-    folder = sysconfig.get_config_var("LIBDIR")
+    folder: str | None = sysconfig.get_config_var("LIBDIR")
     for key in ("INSTSONAME", "LDLIBRARY"):
-        name = sysconfig.get_config_var(key)
+        name: str | None = sysconfig.get_config_var(key)
         if folder and name and ".so" in name and (Path(folder) / name).exists():
             return Path(folder) / name
     return None
