@@ -1,0 +1,77 @@
+"""Counting what happens while a grid runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from va100.reference.code import Step
+from va100.reference.lanes import Lanes
+from va100.work import Counters, Pipe
+
+_SECTOR_SHIFT = np.uint64(5)
+_BANKS = 32
+
+
+@dataclass(slots=True)
+class Tally:
+    """Running sums of a launch."""
+
+    pipes: Counter[Pipe] = field(default_factory=Counter)
+    opcodes: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    lines: set[int] = field(default_factory=set)
+    """32-byte sectors of global memory ever touched."""
+
+    def count(self, step: Step, bits: int) -> None:
+        """Count one warp instruction."""
+        operation = step.operation
+        self.pipes[operation.form.pipe] += 1
+        self.opcodes[operation.text] += 1
+        self.sums["thread_instructions"] += bits.bit_count()
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Add to one of :class:`Counters`' sums by field name."""
+        self.sums[name] += amount
+
+    def global_access(self, addresses: Lanes, size_bytes: int, *, store: bool) -> None:
+        """Count one request to global memory by the executing lanes' addresses."""
+        first = addresses >> _SECTOR_SHIFT
+        last = (addresses + np.uint64(size_bytes - 1)) >> _SECTOR_SHIFT
+        sectors = np.unique(np.concatenate((first, last)))
+        self.lines.update(sectors.tolist())
+        self.sums["global_requests"] += 1
+        self.sums["global_sectors"] += int(sectors.size)
+        name = "global_store_bytes" if store else "global_load_bytes"
+        self.sums[name] += size_bytes * int(addresses.size)
+
+    def shared_access(self, addresses: Lanes, size_bytes: int) -> None:
+        """Count one request to shared memory and the passes its bank conflicts need."""
+        words = (addresses >> np.uint64(2))[:, None] + np.arange(
+            max(size_bytes // 4, 1), dtype=np.uint64
+        )
+        distinct = np.unique(words)
+        passes = np.bincount((distinct % np.uint64(_BANKS)).astype(np.int64)).max(initial=1)
+        self.sums["shared_requests"] += 1
+        self.sums["shared_wavefronts"] += int(passes)
+
+    def counters(self, *, ctas: int, warps: int) -> Counters:
+        """The sums as the rest of the program reads them."""
+        return Counters(
+            cta_count=ctas,
+            warp_count=warps,
+            warp_instructions={pipe: float(n) for pipe, n in self.pipes.items()},
+            opcode_instructions={text: float(n) for text, n in self.opcodes.items()},
+            footprint_bytes=32.0 * len(self.lines),
+            sampled_fraction=1.0,
+            branches=self._issued("bra", "brx"),
+            barrier_instructions=self._issued("bar", "barrier"),
+            **{name: float(amount) for name, amount in self.sums.items()},
+        )
+
+    def _issued(self, *opcodes: str) -> float:
+        """Warp instructions of some opcodes."""
+        issued = (n for text, n in self.opcodes.items() if text.partition(".")[0] in opcodes)
+        return float(sum(issued))
