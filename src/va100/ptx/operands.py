@@ -36,6 +36,10 @@ _PLAIN_REGISTER: Final = re.compile(r"%[\w$]+(?:\.(?:[xyzwrgba]|[bh]\d{1,4}))?")
 _PLAIN_INTEGER: Final = re.compile(r"-?[1-9]\d{0,18}|0")
 _PLAIN_ADDRESS: Final = re.compile(r"\[(%[\w$]+)(?:\+(-?(?:[1-9]\d{0,9}|0)))?\]")
 _BARE_NAME: Final = re.compile(r"(?<![%\w$.])[A-Za-z_$]")
+_BITS: Final = re.compile(r"0[fF]([0-9A-Fa-f]{8})|0[dD][0-9A-Fa-f]{16}")
+_INTEGER: Final = re.compile(r"(?:0[xX]([0-9A-Fa-f]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))U?")
+_DECIMAL: Final = re.compile(r"(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
+_MAX_DIGITS: Final = 64
 _BINARY: Final[tuple[tuple[str, ...], ...]] = (
     ("||",),
     ("&&",),
@@ -403,24 +407,17 @@ class ExpressionReader:
 
 def literal(token: str) -> Immediate | None:
     """Turn a number's text into its value; ``None`` when it is no number or too large."""
-    head = token[:2].lower()
-    if head == "0f":
-        return Immediate(int(token[2:], 16), "f32")
-    if head == "0d":
-        return Immediate(int(token[2:], 16), "f64")
-    if head not in ("0x", "0b") and any(c in token for c in ".eE"):
-        return _float64(float(token))
-    if not token[0].isdigit():
-        return None
-    digits = token.removesuffix("U")
-    if len(digits) > MAX_DEPTH + 2:
-        return None
-    base = {"0x": 16, "0b": 2}.get(head, 8 if digits[0] == "0" else 10)
-    try:
+    if match := _BITS.fullmatch(token):
+        return Immediate(int(token[2:], 16), "f32" if match[1] else "f64")
+    if match := _INTEGER.fullmatch(token):
+        hexadecimal, binary, octal, decimal = match.groups()
+        digits = hexadecimal or binary or octal or decimal
+        base = 16 if hexadecimal else 2 if binary else 8 if octal else 10
+        if len(digits) > _MAX_DIGITS:
+            return None
         value = int(digits, base)
-    except ValueError:
-        return None
-    return Immediate(value, "int") if value <= _MASK64 else None
+        return Immediate(value, "int") if value <= _MASK64 else None
+    return _float64(float(token)) if _DECIMAL.fullmatch(token) else None
 
 
 def _float64(value: float) -> Immediate:

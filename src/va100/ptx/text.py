@@ -19,9 +19,8 @@ _TOKEN: Final = re.compile(
     r"""\s*+(
       \.[A-Za-z_][\w$]*(?:::\w+)*            # directive or type
     | (?:[A-Za-z_$%][\w$]*)                  # name
-    | 0[fF][0-9A-Fa-f]{8}(?!\w) | 0[dD][0-9A-Fa-f]{16}(?!\w)
-    | (?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)? | \d+[eE][-+]?\d+
-    | 0[xX][0-9A-Fa-f]+U? | 0[bB][01]+U? | \d+U?
+    | (?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)? | \d+[eE][-+]?\d+)(?!\w)
+    | \d\w*                                # integers, and numbers that are none
     | "[^"\n]*"
     | << | >> | <= | >= | == | != | && | \|\| | ::
     | [^\s]

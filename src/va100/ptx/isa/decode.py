@@ -56,11 +56,14 @@ def _fits(modifiers: list[str], slots: tuple[tuple[str, ...], ...], at: int) -> 
     if at == len(slots):
         return not modifiers
     slot = slots[at]
+    type_seen = False
     for index, modifier in enumerate(modifiers):
+        if modifier in TYPES:
+            if type_seen:
+                continue  # an earlier type would be overtaken
+            type_seen = True
         if modifier in slot and _fits(modifiers[:index] + modifiers[index + 1 :], slots, at + 1):
             return True
-        if modifier in slot and modifier in TYPES:
-            break  # a later type cannot stand in this place
     return "" in slot and _fits(modifiers, slots, at + 1)
 
 

@@ -64,6 +64,10 @@ class Form:
     min_sm: int = 0
     support: Support = Support.PARSED
 
+    def __hash__(self) -> int:
+        """Hash by what tells most rows apart; the generated one would walk every group."""
+        return hash((self.opcode, self.operands, self.anchor, self.min_sm))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
@@ -103,6 +107,10 @@ class Operation:
     """weak volatile relaxed acquire release acq_rel sc mmio."""
     scope: str = ""
     """cta cluster gpu sys."""
+
+    def __hash__(self) -> int:
+        """Hash by the text, which all else follows from."""
+        return hash(self.text)
 
     @property
     def type(self) -> PtxType:
