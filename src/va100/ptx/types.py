@@ -14,6 +14,8 @@ class PtxType(Enum):
 
     PRED = "pred"
     B1 = "b1"
+    U2 = "u2"
+    S2 = "s2"
     B4 = "b4"
     U4 = "u4"
     S4 = "s4"
@@ -58,7 +60,7 @@ class PtxType(Enum):
 
     @property
     def is_signed(self) -> bool:
-        """True for s4, s8, s16, s32, s64, s16x2."""
+        """True for the s types, packed ones included."""
         return self.value.startswith("s") and self.value[1].isdigit()
 
     @property
