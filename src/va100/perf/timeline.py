@@ -126,9 +126,7 @@ def _place(command: Command, board: _Board, chip: ChipSpec) -> TimelineEvent:
     return TimelineEvent(command=command, start_ns=start_ns, end_ns=end_ns)
 
 
-def _place_copy(
-    command: Command, ready_ns: int, board: _Board, chip: ChipSpec
-) -> tuple[int, int]:
+def _place_copy(command: Command, ready_ns: int, board: _Board, chip: ChipSpec) -> tuple[int, int]:
     """Take the engine of this direction when it is free."""
     start_ns = max(ready_ns, board.engine_end_ns.get(command.activity, 0))
     lasting_ns = round(copy_s(command.activity, command.moved_bytes, chip) / NS)

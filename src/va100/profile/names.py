@@ -57,11 +57,11 @@ def short_name(mangled: str) -> str:
     reader = _Reader(mangled)
     try:
         return reader.encoding()
-    except _Unreadable:
+    except _UnreadableError:
         return reader.plain or mangled
 
 
-class _Unreadable(Exception):
+class _UnreadableError(Exception):
     """A construct outside the part of the grammar read here."""
 
 
@@ -80,7 +80,7 @@ class _Reader:
         if self._peek("N"):
             return self._nested(is_function=True)
         if self._peek("Z"):
-            raise _Unreadable
+            raise _UnreadableError
         self._take("L")
         prefix = ""
         if self._take("St"):
@@ -100,7 +100,7 @@ class _Reader:
         while not self._take("E"):
             if self._peek("I"):
                 if not parts:
-                    raise _Unreadable
+                    raise _UnreadableError
                 parts[-1] += self._template_arguments()
             elif self._peek("S"):
                 parts.append(self._substitution())
@@ -112,7 +112,7 @@ class _Reader:
                 self.plain = "::".join(parts)
             self._seen.append("::".join(parts))
         if not parts:
-            raise _Unreadable
+            raise _UnreadableError
         return "::".join(parts)
 
     def _source_name(self) -> str:
@@ -120,11 +120,11 @@ class _Reader:
         while self._at < len(self._text) and self._text[self._at].isdigit():
             self._at += 1
         if start == self._at:
-            raise _Unreadable
+            raise _UnreadableError
         length = int(self._text[start : self._at])
         name = self._text[self._at : self._at + length]
         if not length or len(name) != length:
-            raise _Unreadable
+            raise _UnreadableError
         self._at += length
         return "(anonymous)" if name.startswith(_ANONYMOUS) else name
 
@@ -146,7 +146,7 @@ class _Reader:
 
     def _literal(self) -> str:
         if self._take("_Z"):
-            raise _Unreadable
+            raise _UnreadableError
         kind = self._text[self._at : self._at + 1]
         is_builtin = kind in _BUILTIN
         name = self._type()
@@ -161,7 +161,7 @@ class _Reader:
     def _type(self) -> str:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise _Unreadable
+            raise _UnreadableError
         spelled = self._type_inside()
         self._depth -= 1
         return spelled
@@ -181,7 +181,7 @@ class _Reader:
             return self._substituted_type()
         if self._text[self._at : self._at + 1].isdigit():
             return self._class_type()
-        raise _Unreadable
+        raise _UnreadableError
 
     def _class_type(self) -> str:
         name = self._remember(self._source_name())
@@ -210,7 +210,7 @@ class _Reader:
         try:
             return self._seen[int(digits, 36) + 1 if digits else 0]
         except (IndexError, ValueError) as error:
-            raise _Unreadable from error
+            raise _UnreadableError from error
 
     def _remember(self, spelled: str) -> str:
         self._seen.append(spelled)
@@ -230,10 +230,10 @@ class _Reader:
 
     def _expect(self, expected: str) -> None:
         if not self._take(expected):
-            raise _Unreadable
+            raise _UnreadableError
 
     def _next(self) -> str:
         if self._at >= len(self._text):
-            raise _Unreadable
+            raise _UnreadableError
         self._at += 1
         return self._text[self._at - 1]

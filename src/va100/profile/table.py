@@ -102,7 +102,7 @@ def _shortened(name: str, width: int) -> str:
     if len(name) <= width:
         return name
     head = (width - 2) // 2
-    return f"{name[:head]}..{name[len(name) - (width - 2 - head):]}"
+    return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
 
 
 def _closing(report: LaunchReport) -> list[str]:

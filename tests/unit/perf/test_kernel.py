@@ -135,7 +135,9 @@ class TestEstimate:
 
     def test_bank_conflicts_cost(self):
         warps = 108 * 64 * 20
-        free = Counters(warp_count=warps, shared_requests=1e3 * warps, shared_wavefronts=1e3 * warps)
+        free = Counters(
+            warp_count=warps, shared_requests=1e3 * warps, shared_wavefronts=1e3 * warps
+        )
         worst = dataclasses.replace(free, shared_wavefronts=32e3 * warps)
         config = LaunchConfig(grid=Dim3(108 * 8 * 20), block=Dim3(256))
         ratio = time_s(worst, config) / time_s(free, config)

@@ -13,9 +13,7 @@ from va100.work import Dim3, KernelResources, LaunchConfig
 
 
 def fit(block, registers, static_bytes=0, dynamic_bytes=0, **kwargs):
-    config = LaunchConfig(
-        grid=Dim3(1000), block=Dim3(block), dynamic_shared_bytes=dynamic_bytes
-    )
+    config = LaunchConfig(grid=Dim3(1000), block=Dim3(block), dynamic_shared_bytes=dynamic_bytes)
     resources = KernelResources(
         registers_per_thread=registers, static_shared_bytes=static_bytes, **kwargs
     )

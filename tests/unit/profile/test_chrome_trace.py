@@ -28,7 +28,9 @@ REPORT = LaunchReport(
 
 
 def entries(phase):
-    return [entry for entry in json.loads(trace_json(REPORT))["traceEvents"] if entry["ph"] == phase]
+    return [
+        entry for entry in json.loads(trace_json(REPORT))["traceEvents"] if entry["ph"] == phase
+    ]
 
 
 class TestTraceJson:

@@ -51,7 +51,9 @@ class TestTableText:
 
     @pytest.mark.parametrize("width", range(40, 140))
     def test_no_row_is_wider_than_the_terminal(self, width):
-        report = LaunchReport(kernels=(group("a_very_long_kernel_name_indeed" * 5), *REPORT.kernels))
+        report = LaunchReport(
+            kernels=(group("a_very_long_kernel_name_indeed" * 5), *REPORT.kernels)
+        )
         rows = table_text(report, width=width).splitlines()[:5]
         assert max(len(row) for row in rows) <= width
         assert "a_ver" in rows[2] or "a_ver" in rows[3] or "a_ver" in rows[4]

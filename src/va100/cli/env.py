@@ -1,0 +1,32 @@
+"""``va100 env``: shell commands that put a whole shell on virtual GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import replace
+
+from va100.cli.environment import LIBRARY_PATH, additions
+from va100.cli.options import add_gpu_options, chosen_settings
+from va100.gpu.native import NATIVE_DIR
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "env",
+        help="print shell commands that put this shell on virtual GPUs",
+        description="Print shell commands that make every program started from this shell find "
+        'virtual GPUs: eval "$(va100 env)".',
+    )
+    add_gpu_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one ``export`` a line."""
+    settings = replace(chosen_settings(args), report=None)
+    for name, value in additions(settings).items():
+        print(f"export {name}={shlex.quote(value)}")
+    folder = shlex.quote(str(NATIVE_DIR))
+    print(f'export {LIBRARY_PATH}={folder}"${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}"')
+    return 0

@@ -1,0 +1,46 @@
+"""Options that several verbs take."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from va100.config import MOST_GPUS, Settings, model_name
+
+
+def add_gpu_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--model`` and ``--gpus``."""
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="A100 model of the virtual GPUs, such as sxm80 or A100-PCIE-40GB "
+        "(default: VA100_MODEL, else A100-SXM4-80GB)",
+    )
+    parser.add_argument(
+        "--gpus",
+        metavar="N",
+        type=_gpu_count,
+        help=f"count of virtual GPUs, 1 to {MOST_GPUS} (default: VA100_GPUS, else 1)",
+    )
+
+
+def chosen_settings(args: argparse.Namespace) -> Settings:
+    """Read the environment, then what the command line says instead.
+
+    Raises
+    ------
+    SetupError
+        Either holds what it cannot.
+    """
+    settings = Settings.from_environment()
+    if args.model is not None:
+        settings = replace(settings, model=model_name(args.model, origin="--model"))
+    if args.gpus is not None:
+        settings = replace(settings, gpu_count=args.gpus)
+    return settings
+
+
+def _gpu_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_GPUS:
+        raise argparse.ArgumentTypeError(f"{text} is no count from 1 to {MOST_GPUS}")
+    return int(text)

@@ -1,0 +1,203 @@
+"""``va100 run``: a CUDA program on virtual GPUs, then its kernels and their A100 times.
+
+The program keeps its standard input, output and status; the table goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Final
+
+from va100.cli import environment, target
+from va100.cli.options import add_gpu_options, chosen_settings
+from va100.config import Settings
+from va100.errors import SetupError
+from va100.profile.chrome_trace import trace_json
+from va100.profile.report_schema import LaunchReport, read_report
+from va100.profile.table import report_json, table_text
+
+STANDARD_OUTPUT: Final = "-"
+_VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--nvcc-flags")
+_OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
+_SIGNALLED: Final = 128
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "run",
+        usage="va100 run [OPTIONS] TARGET [ARGS ...]\n"
+        "       va100 run TARGET [OPTIONS] -- [ARGS ...]",
+        help="run a CUDA program on virtual GPUs and show its kernels",
+        description="Run a .cu file with a main(), a Python script or an executable on virtual "
+        "GPUs, then print its kernels and the time an A100 would take for them.",
+        epilog="Options stand before TARGET; what follows TARGET goes to the program. With -- "
+        "after TARGET, what stands between them is for va100 too.",
+    )
+    add_gpu_options(parser)
+    parser.add_argument(
+        "--timeline", metavar="FILE", help="write a trace for chrome://tracing and Perfetto"
+    )
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        help="write the report as JSON, with --json=FILE to a file; with --json alone it is all "
+        "of standard output, and what the program prints goes to standard error",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no table")
+    parser.add_argument(
+        "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
+    )
+    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
+    )
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """Rewrite what argparse would misread: a bare ``--json``, and options after the target.
+
+    ``--json FILE`` can't be told from ``--json TARGET``, so a file needs ``=``.
+    """
+    if not words or words[0] != "run":
+        return list(words)
+    rest = list(words[1:])
+    place = _target_place(rest)
+    if place is None:
+        return ["run", *_with_json(rest)]
+    before, chosen, after = rest[:place], rest[place], rest[place + 1 :]
+    if "--" in after:
+        cut = after.index("--")
+        if _target_place(after[:cut]) is None:
+            before, after = before + after[:cut], after[cut + 1 :]
+    return ["run", *_with_json(before), chosen, *after]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the target; the result is its status."""
+    settings = chosen_settings(args)
+    if not environment.is_built():
+        raise SetupError("the native core is not built", remedy="make setup")
+    started = target.command(args.target, args.arguments, shlex.split(args.nvcc_flags), settings)
+    _warn(started, args)
+    with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
+        report_path = settings.report or Path(scratch, "report")
+        settings = replace(settings, report=report_path)
+        status = _execute(started, settings, output_is_json=args.json == STANDARD_OUTPUT)
+        report = _read(report_path)
+    _show(report, args)
+    return status
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """Where a child's output goes; None: where ours goes."""
+
+    stdout: IO[str] | None
+
+
+def _execute(started: Sequence[str], settings: Settings, *, output_is_json: bool) -> int:
+    """Run a command to its end, however it ends; its status as a shell would report it."""
+    sys.stdout.flush()
+    streams = _Streams(sys.stderr if output_is_json else None)
+    try:
+        child = subprocess.Popen(  # noqa: S603 -- running the user's program is the point
+            started, env=environment.child_environment(settings), stdout=streams.stdout
+        )
+    except OSError as error:
+        raise SetupError(
+            f"{started[0]} could not be started: {error.strerror}",
+            remedy="give an executable built for this machine",
+        ) from error
+    status = _wait(child)
+    if status >= 0:
+        return status
+    name = signal.Signals(-status).name
+    sys.stderr.write(f"va100 run: the program was ended by {name}\n")
+    return _SIGNALLED - status
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """Wait through interrupts: the terminal sends them to the child as well."""
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def _read(path: Path) -> LaunchReport:
+    """Read the report; a broken one must not hide what the program did."""
+    try:
+        return read_report(path)
+    except ValueError as error:
+        return LaunchReport(notes=(f"the launch report could not be read: {error}",))
+
+
+def _show(report: LaunchReport, args: argparse.Namespace) -> None:
+    if args.timeline is not None:
+        _write(args.timeline, trace_json(report))
+    if args.json == STANDARD_OUTPUT:
+        print(report_json(report))
+    elif args.json is not None:
+        _write(args.json, report_json(report))
+    if not args.quiet and args.json != STANDARD_OUTPUT:
+        columns = shutil.get_terminal_size().columns
+        sys.stderr.write("\n" + table_text(report, width=columns) + "\n")
+
+
+def _write(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SetupError(
+            f"{name}: {error.strerror}", remedy="name a file that can be written"
+        ) from error
+
+
+def _warn(started: Sequence[str], args: argparse.Namespace) -> None:
+    """Say what will surprise: a static runtime, and our options given to the program."""
+    if target.links_static_runtime(Path(started[0])):
+        sys.stderr.write(
+            f"va100 run: {started[0]} has NVIDIA's static CUDA runtime linked in, which refuses "
+            "any driver but NVIDIA's (error 103).\n"
+            "  to fix: link it with `nvcc -cudart shared`\n"
+        )
+    astray = [word for word in args.arguments if word.partition("=")[0] in _OWN_OPTIONS]
+    if astray and not args.quiet:
+        sys.stderr.write(
+            f"va100 run: {astray[0]} stands after {args.target}, so the program gets it; "
+            "va100's own options stand before\n"
+        )
+
+
+def _target_place(words: Sequence[str]) -> int | None:
+    """Index of the first word that is neither an option nor an option's value."""
+    skip = False
+    for place, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word in _VALUED_OPTIONS:
+            skip = True
+        elif not word.startswith("-"):
+            return place
+    return None
+
+
+def _with_json(options: Sequence[str]) -> list[str]:
+    return [
+        f"--json={STANDARD_OUTPUT}" if word == "--json" else word
+        for word in options
+        if word != "--"
+    ]

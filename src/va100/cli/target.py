@@ -1,0 +1,81 @@
+"""What ``va100 run`` was given: which kind of program it is, and the command that starts it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from va100.cli.toolchain import compiled
+from va100.config import Settings
+from va100.errors import SetupError
+
+_ELF: Final = b"\x7fELF"
+_STATIC_RUNTIME: Final = b"cudaErrorCudartUnloading"
+"""An error's name that the static CUDA runtime carries even when symbols are stripped."""
+_SHARED_RUNTIME: Final = b"libcudart.so."
+_PTX_HINT: Final = (
+    "give a .cu file with a main(), a Python script, or an executable; `va100 ptx FILE` shows PTX"
+)
+
+
+class Kind(Enum):
+    """Kinds of programs that can be run."""
+
+    CUDA = "CUDA C++ source"
+    PYTHON = "Python script"
+    EXECUTABLE = "executable"
+
+
+def command(
+    target: str, arguments: Sequence[str], nvcc_flags: Sequence[str], settings: Settings
+) -> list[str]:
+    """Make the command line that starts a target, compiling it first where it is source.
+
+    Raises
+    ------
+    SetupError
+        There is no such program, it is of no kind that can be run, or it cannot be compiled.
+    """
+    path = located(target, settings)
+    kind = kind_of(path)
+    if kind is Kind.CUDA:
+        return [str(compiled(path, nvcc_flags, settings)), *arguments]
+    if kind is Kind.PYTHON:
+        return [sys.executable, "-m", "va100.cli.boot", str(path), *arguments]
+    return [str(path.absolute()), *arguments]
+
+
+def located(target: str, settings: Settings) -> Path:
+    """Find a target: a path, or the name of a program in ``PATH``."""
+    path = Path(target)
+    if path.is_file():
+        return path
+    found = None if os.sep in target else shutil.which(target, path=settings.search_path)
+    if found is None:
+        problem = "is a directory" if path.is_dir() else "does not exist"
+        raise SetupError(f"{target} {problem}", remedy=_PTX_HINT)
+    return Path(found)
+
+
+def kind_of(path: Path) -> Kind:
+    """Tell the kind of a program by its name, else by whether it may be executed."""
+    if path.suffix in (".cu", ".cuda"):
+        return Kind.CUDA
+    if path.suffix == ".py":
+        return Kind.PYTHON
+    if not os.access(path, os.X_OK):
+        raise SetupError(f"{path} is no program", remedy=_PTX_HINT)
+    return Kind.EXECUTABLE
+
+
+def links_static_runtime(path: Path) -> bool:
+    """Whether an executable carries NVIDIA's static runtime, which only drives its own driver."""
+    content = path.read_bytes()
+    if not content.startswith(_ELF):
+        return False
+    return _STATIC_RUNTIME in content and _SHARED_RUNTIME not in content
