@@ -1,0 +1,1 @@
+"""Benchmarks: what is fast, against what, in one run. Nothing here is imported by va100."""
