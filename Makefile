@@ -1,0 +1,91 @@
+# The words a person and CI share.  `make help` lists them.
+SHELL  := /bin/bash
+PYTHON ?= python3
+JOBS   ?= 2
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --no-deps --require-hashes -r
+LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+          --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+NATIVE := $(shell find native -type f 2>/dev/null)
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup check conformance system bench docs nightly lock format clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup  ## set up, then run a CUDA C++ program on the virtual A100
+	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory $(STAMPS)/nvcc
+	$(BIN)/va100 run examples/saxpy.cu
+
+test: setup check  ## set up, check, and run the tests
+	$(PYTEST) -n $(JOBS)
+
+setup: $(STAMPS)/native  ## make .venv and build the native core; nothing to do when up to date
+
+check: $(STAMPS)/dev  ## formatting, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+conformance: setup $(STAMPS)/dev  ## every instruction form, JIT against reference, at length
+	$(PYTEST) -n $(JOBS) --full tests/conformance
+
+system: setup $(STAMPS)/dev  ## va100 from outside only
+	$(PYTEST) -n $(JOBS) tests/system
+
+nightly: setup check  ## every test at full length
+	$(PYTEST) -n $(JOBS) --full
+
+bench: setup $(STAMPS)/bench  ## speed, as ratios in one run
+	$(BIN)/python benchmarks/run.py
+
+docs: setup  ## write the generated pages anew
+	$(BIN)/python tools/isa_coverage.py
+
+lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt; needs uv in .venv
+	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
+	$(LOCK) --upgrade pyproject.toml -o requirements/base.txt
+	$(LOCK) --upgrade pyproject.toml --extra dev -o requirements/dev.txt
+	$(LOCK) --upgrade pyproject.toml --extra nvcc -o requirements/nvcc.txt
+	$(LOCK) --upgrade pyproject.toml --extra cuda-python -o requirements/cuda-python.txt
+	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
+
+format: $(STAMPS)/dev  ## format the Python sources
+	$(BIN)/ruff format .
+
+clean:  ## forget the environment and everything built
+	rm -rf $(VENV) build src/va100/_native
+
+# ---------------------------------------------------------------- what the targets need
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "va100 needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null \
+	  || { echo "va100 needs a C++17 compiler: install g++ or clang++, or set CXX"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/base: requirements/build.txt requirements/base.txt | $(STAMPS)/venv
+	$(LOCKED) requirements/build.txt
+	$(LOCKED) requirements/base.txt
+	@touch $@
+
+$(STAMPS)/package: pyproject.toml native/CMakeLists.txt | $(STAMPS)/base
+	$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(STAMPS)/native: $(STAMPS)/package $(NATIVE)
+	$(BIN)/cmake --build build/editable | tail -n 1
+	@touch $@
+
+# Each further lock holds the base one's versions too, so the order does not matter.
+$(STAMPS)/dev $(STAMPS)/nvcc $(STAMPS)/bench: $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+	$(LOCKED) requirements/$*.txt
+	@touch $@
