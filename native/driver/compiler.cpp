@@ -1,0 +1,86 @@
+#include "compiler.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "cuda_types.h"
+#include "settings.h"
+
+namespace va {
+namespace {
+
+constexpr size_t kTextBytes = 8192;
+
+std::atomic<const va_backend *> g_backend{nullptr};
+
+// The registered compiler; starts Python the first time there is none.
+const va_backend *backend(std::string *why) {
+  if (const va_backend *const b = g_backend.load(std::memory_order_acquire))
+    return b;
+  static std::once_flag once;
+  static std::string *const failure = new std::string;
+  std::call_once(once, [] { *failure = start_python(); });
+  const va_backend *const b = g_backend.load(std::memory_order_acquire);
+  if (!b && why)
+    *why = failure->empty() ? "the compiler is gone: the interpreter that held it has ended"
+                            : *failure;
+  return b;
+}
+
+} // namespace
+
+int compiler_load(va_module *module, const char *image, size_t bytes, int device,
+                  std::string *text) {
+  const va_backend *const b = backend(text);
+  if (!b)
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+  const std::unique_ptr<char[]> buffer(new char[kTextBytes]());
+  const int result = b->load(module, image, bytes, device, buffer.get(), kTextBytes);
+  *text = buffer.get();
+  return result;
+}
+
+void compiler_unload(va_module *module) {
+  const va_backend *const b = g_backend.load(std::memory_order_acquire);
+  if (b && b->unload)
+    b->unload(module);
+}
+
+int compiler_compile(uint64_t compiler_id, const uint32_t block[3], va_variant *out,
+                     uint64_t *variant_id, std::string *text) {
+  const va_backend *const b = backend(text);
+  if (!b)
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+  const std::unique_ptr<char[]> buffer(new char[kTextBytes]());
+  const int result = b->compile(compiler_id, block, out, variant_id, buffer.get(), kTextBytes);
+  *text = buffer.get();
+  return result;
+}
+
+std::string compiler_explain(uint64_t compiler_id, uint64_t variant_id, const va_fault &fault) {
+  const va_backend *const b = g_backend.load(std::memory_order_acquire);
+  if (!b || !b->explain)
+    return {};
+  const std::unique_ptr<char[]> buffer(new char[kTextBytes]());
+  b->explain(compiler_id, variant_id, &fault, buffer.get(), kTextBytes);
+  return buffer.get();
+}
+
+bool price(va_launch_record *records, size_t count) {
+  const va_backend *const b = g_backend.load(std::memory_order_acquire);
+  return b && b->price && b->price(records, count) == 0;
+}
+
+} // namespace va
+
+extern "C" void va_set_backend(const va_backend *backend) {
+  // A copy of its own: callers may let go of theirs.  Old copies stay, for calls under way.
+  va_backend *copy = nullptr;
+  if (backend) {
+    copy = new va_backend();
+    std::memcpy(copy, backend, backend->size < sizeof *copy ? backend->size : sizeof *copy);
+  }
+  va::g_backend.store(copy, std::memory_order_release);
+}

@@ -1,0 +1,218 @@
+// Copies between host and devices, in one, two and three dimensions.
+#include <cstring>
+
+#include "blocks.h"
+#include "driver_api.h"
+
+namespace va {
+namespace {
+
+// One side of a copy.
+struct Side {
+  uint64_t address;
+  unsigned type; // CU_MEMORYTYPE_*
+  uint64_t pitch = 0, height = 0;
+};
+
+int device_holding(uint64_t address) {
+  const int region = static_cast<int>((address - VA_ARENA_BASE) >> VA_DEVICE_SHIFT);
+  return in_arena(address) && region < VA_DEVICES ? region : -1;
+}
+
+Way way_between(uint64_t to, uint64_t from) {
+  const int target = device_holding(to), source = device_holding(from);
+  if (target < 0)
+    return source < 0 ? Way::kHostToHost : Way::kDeviceToHost;
+  if (source < 0)
+    return Way::kHostToDevice;
+  return target == source ? Way::kWithinDevice : Way::kBetweenDevices;
+}
+
+// Host memory of the client's own is not ours to check.
+void require_range(const Side &side, uint64_t bytes) {
+  if (side.type == CU_MEMORYTYPE_ARRAY)
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  if (side.type == CU_MEMORYTYPE_DEVICE || in_arena(side.address))
+    require_device_range(side.address, bytes);
+  else if (!side.address)
+    fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
+  const Way way = way_between(to, from);
+  log_duration(stream.track, transfer_s(stream.context->device->ordinal, bytes, way));
+}
+
+CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {
+  healthy_context();
+  Stream &stream = stream_of(handle);
+  if (!bytes)
+    return CUDA_SUCCESS;
+  require_range(to, bytes);
+  require_range(from, bytes);
+  {
+    const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    std::memmove(reinterpret_cast<void *>(to.address), reinterpret_cast<void *>(from.address),
+                 bytes);
+  }
+  account(stream, to.address, from.address, bytes);
+  if (wait) {
+    log_join(stream.track);
+    flush_device_output();
+  }
+  return CUDA_SUCCESS;
+}
+
+Side device(CUdeviceptr address) { return {address, CU_MEMORYTYPE_DEVICE}; }
+Side host(const void *pointer) { return {reinterpret_cast<uint64_t>(pointer), CU_MEMORYTYPE_HOST}; }
+Side unified(CUdeviceptr address) { return {address, CU_MEMORYTYPE_UNIFIED}; }
+
+Side side_of(unsigned type, const void *host_pointer, CUdeviceptr address, uint64_t pitch,
+             uint64_t height) {
+  Side side{address, type, pitch, height};
+  if (type == CU_MEMORYTYPE_HOST)
+    side.address = reinterpret_cast<uint64_t>(host_pointer);
+  else if (type < CU_MEMORYTYPE_HOST || type > CU_MEMORYTYPE_UNIFIED)
+    fail(CUDA_ERROR_INVALID_VALUE);
+  return side;
+}
+
+// Where a side's first byte is, after its bounds are checked.
+uint64_t first_byte(Side side, uint64_t x, uint64_t y, uint64_t z, const CUDA_MEMCPY3D &c) {
+  const uint64_t slice = side.pitch * side.height;
+  side.address += z * slice + y * side.pitch + x;
+  const uint64_t span = (c.depth - 1) * slice + (c.height - 1) * side.pitch + c.width;
+  require_range(side, span);
+  return side.address;
+}
+
+void complete(Side *side, const CUDA_MEMCPY3D &c, uint64_t x, uint64_t y) {
+  if (!side->pitch && c.height == 1 && c.depth == 1)
+    side->pitch = x + c.width;
+  if (!side->height)
+    side->height = c.depth == 1 ? y + c.height : 0;
+  if (side->pitch < x + c.width || (c.depth > 1 && side->height < c.height))
+    fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
+  healthy_context();
+  Stream &stream = stream_of(handle);
+  if (!c.width || !c.height || !c.depth)
+    return CUDA_SUCCESS;
+  Side from = side_of(c.src_type, c.src_host, c.src_device, c.src_pitch, c.src_height);
+  Side to = side_of(c.dst_type, c.dst_host, c.dst_device, c.dst_pitch, c.dst_height);
+  complete(&from, c, c.src_x, c.src_y);
+  complete(&to, c, c.dst_x, c.dst_y);
+  const uint64_t source = first_byte(from, c.src_x, c.src_y, c.src_z, c);
+  const uint64_t target = first_byte(to, c.dst_x, c.dst_y, c.dst_z, c);
+  {
+    const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    for (uint64_t z = 0; z < c.depth; ++z)
+      for (uint64_t y = 0; y < c.height; ++y)
+        std::memmove(reinterpret_cast<void *>(target + (z * to.height + y) * to.pitch),
+                     reinterpret_cast<void *>(source + (z * from.height + y) * from.pitch),
+                     c.width);
+  }
+  account(stream, target, source, c.width * c.height * c.depth);
+  if (wait) {
+    log_join(stream.track);
+    flush_device_output();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUDA_MEMCPY3D lifted(const CUDA_MEMCPY2D &c) {
+  CUDA_MEMCPY3D box{};
+  box.src_x = c.src_x;
+  box.src_y = c.src_y;
+  box.src_type = c.src_type;
+  box.src_host = c.src_host;
+  box.src_device = c.src_device;
+  box.src_array = c.src_array;
+  box.src_pitch = c.src_pitch;
+  box.dst_x = c.dst_x;
+  box.dst_y = c.dst_y;
+  box.dst_type = c.dst_type;
+  box.dst_host = c.dst_host;
+  box.dst_device = c.dst_device;
+  box.dst_array = c.dst_array;
+  box.dst_pitch = c.dst_pitch;
+  box.width = c.width;
+  box.height = c.height;
+  box.depth = 1;
+  return box;
+}
+
+} // namespace
+
+namespace api {
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy(unified(to), unified(from), bytes, nullptr, true);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(unified(to), unified(from), bytes, stream, false);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
+  return copy(device(to), host(from), bytes, nullptr, true);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  return copy(device(to), host(from), bytes, stream, false);
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
+  return copy(host(to), device(from), bytes, nullptr, true);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(host(to), device(from), bytes, stream, false);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy(device(to), device(from), bytes, nullptr, false);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy(device(to), device(from), bytes, stream, false);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                           CUcontext from_context, size_t bytes, CUstream stream) {
+  context_of(to_context);
+  context_of(from_context);
+  return copy(device(to), device(from), bytes, stream, false);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                      CUcontext from_context, size_t bytes) {
+  return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, nullptr);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c) { return copy_box(lifted(*c), nullptr, true); }
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c) {
+  return copy_box(lifted(*c), nullptr, true);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
+  return copy_box(lifted(*c), stream, false);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c) { return copy_box(*c, nullptr, true); }
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
+  return copy_box(*c, stream, false);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c) { return copy_box(*c, nullptr, true); }
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream) {
+  return copy_box(*c, stream, false);
+}
+
+} // namespace api
+} // namespace va

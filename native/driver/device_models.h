@@ -1,0 +1,27 @@
+// What each A100 model says of itself: the shape of the generated tables.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace va {
+
+struct DeviceAttribute {
+  int number;
+  int value;
+};
+
+struct DeviceModel {
+  const char *key;  // as VA100_MODEL spells it
+  const char *name; // as the driver reports it
+  uint64_t memory_bytes;
+  double dram_bytes_per_s;
+  double pcie_bytes_per_s;
+  const DeviceAttribute *attributes; // ordered by number
+  size_t attribute_count;
+};
+
+extern const DeviceModel kDeviceModels[];
+extern const size_t kDeviceModelCount;
+
+} // namespace va

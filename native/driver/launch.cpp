@@ -1,0 +1,345 @@
+// Launching: checks, parameters, machine code for the block shape, running, and faults.
+#include <cstring>
+#include <mutex>
+
+#include "compiler.h"
+#include "driver_api.h"
+#include "modules.h"
+#include "settings.h"
+#include "va100/driver.h"
+
+namespace va {
+namespace {
+
+constexpr size_t kMostParameterBytes = 32764;
+
+struct Shape {
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes;
+  bool cooperative;
+};
+
+std::mutex g_fault_mutex;
+std::string *g_last_fault = nullptr;
+
+void require_shape(const Device &device, const Function &f, const Shape &s) {
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (!s.grid[i] || s.grid[i] > static_cast<uint32_t>(device.attribute(5 + i)) || !s.block[i] ||
+        s.block[i] > static_cast<uint32_t>(device.attribute(2 + i)))
+      fail(CUDA_ERROR_INVALID_VALUE);
+    threads *= s.block[i];
+  }
+  if (threads > f.max_threads) {
+    note("kernel %s was compiled for at most %u threads a block; the launch has %llu",
+         f.name.c_str(), f.max_threads, static_cast<unsigned long long>(threads));
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  if (f.required_block[0] && std::memcmp(f.required_block, s.block, sizeof s.block) != 0)
+    fail(CUDA_ERROR_INVALID_VALUE);
+  if (s.shared_bytes > f.dynamic_shared_limit.load(std::memory_order_relaxed)) {
+    note("kernel %s: %u bytes of dynamic shared memory asked for, %u allowed; raise "
+         "MAX_DYNAMIC_SHARED_SIZE_BYTES first",
+         f.name.c_str(), s.shared_bytes, f.dynamic_shared_limit.load());
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+const Variant *find_variant(Function &f, const uint32_t block[3]) {
+  const Variant *const last = f.last.load(std::memory_order_acquire);
+  if (last && !std::memcmp(last->block, block, sizeof last->block))
+    return last;
+  const std::lock_guard<std::mutex> lock(f.variants_mutex);
+  for (const auto &variant : f.variants)
+    if (!std::memcmp(variant->block, block, sizeof variant->block)) {
+      f.last.store(variant.get(), std::memory_order_release);
+      return variant.get();
+    }
+  return nullptr;
+}
+
+// Machine code for a block shape.  No lock while compiling: the compiler may have to wait for the
+// interpreter; of two threads that compile the same, the first keeps its result.
+const Variant &variant_for(Function &f, const uint32_t block[3]) {
+  if (const Variant *const found = find_variant(f, block))
+    return *found;
+  auto made = std::make_unique<Variant>();
+  std::memcpy(made->block, block, sizeof made->block);
+  std::string text;
+  const int result = compiler_compile(f.compiler_id, block, &made->code, &made->id, &text);
+  if (result != CUDA_SUCCESS) {
+    say("cannot launch kernel %s: %s", f.name.c_str(),
+        text.empty() ? "the compiler gave no reason" : text.c_str());
+    fail(static_cast<CUresult>(result));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(f.variants_mutex);
+    f.variants.push_back(std::move(made));
+  }
+  return *find_variant(f, block);
+}
+
+// The parameter block: from one pointer a parameter, or a buffer the caller packed.
+const uint8_t *pack(const Function &f, void **parameters, void **extra, std::vector<uint8_t> *out) {
+  out->assign(std::max<size_t>(f.parameter_bytes, 1), 0);
+  if (extra) {
+    const void *buffer = nullptr;
+    const size_t *bytes = nullptr;
+    for (void **item = extra; *item; item += 2) { // pairs of what and where, ended by 0
+      if (item[0] == reinterpret_cast<void *>(1))
+        buffer = item[1];
+      else if (item[0] == reinterpret_cast<void *>(2))
+        bytes = static_cast<const size_t *>(item[1]);
+      else
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    if (parameters || (bytes && *bytes && !buffer))
+      fail(CUDA_ERROR_INVALID_VALUE);
+    if (bytes && buffer)
+      std::memcpy(out->data(), buffer, std::min<size_t>(*bytes, f.parameter_bytes));
+    return out->data();
+  }
+  if (!f.parameters.empty() && !parameters)
+    fail(CUDA_ERROR_INVALID_VALUE);
+  for (size_t i = 0; i < f.parameters.size(); ++i) {
+    if (!parameters[i])
+      fail(CUDA_ERROR_INVALID_VALUE);
+    std::memcpy(out->data() + f.parameters[i].offset, parameters[i], f.parameters[i].size);
+  }
+  return out->data();
+}
+
+CUresult code_of(uint32_t fault) {
+  switch (fault) {
+  case VA_FAULT_ILLEGAL_ADDRESS:
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  case VA_FAULT_MISALIGNED:
+    return CUDA_ERROR_MISALIGNED_ADDRESS;
+  case VA_FAULT_ASSERT:
+    return CUDA_ERROR_ASSERT;
+  case VA_FAULT_ILLEGAL_INSTRUCTION:
+    return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+  case VA_FAULT_DEADLOCK:
+  case VA_FAULT_TIMEOUT:
+    return CUDA_ERROR_LAUNCH_TIMEOUT;
+  case VA_FAULT_STACK:
+    return CUDA_ERROR_HARDWARE_STACK_ERROR;
+  default:
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+}
+
+std::string plain_text(const Function &f, const va_fault &fault) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "kernel %s faulted (CUDA error %d) at address 0x%llx, %u bytes, by thread (%u, %u, %u) "
+           "of CTA (%u, %u, %u)%s%s",
+           f.name.c_str(), code_of(fault.kind), static_cast<unsigned long long>(fault.address),
+           fault.size, fault.tid[0], fault.tid[1], fault.tid[2], fault.ctaid[0], fault.ctaid[1],
+           fault.ctaid[2], fault.text[0] ? ": " : "", fault.text);
+  return text;
+}
+
+// Make the fault stick, and tell what happened.
+void report(Context &context, const Function &f, const Variant &variant, const va_fault &fault) {
+  int healthy = CUDA_SUCCESS;
+  context.fault.compare_exchange_strong(healthy, code_of(fault.kind));
+  flush_device_output();
+  std::string text = compiler_explain(f.compiler_id, variant.id, fault);
+  if (text.empty())
+    text = plain_text(f, fault);
+  say("%s", text.c_str());
+  const std::lock_guard<std::mutex> lock(g_fault_mutex);
+  delete g_last_fault;
+  g_last_fault = new std::string(std::move(text));
+}
+
+void log_run(Function &f, const Variant &variant, const Shape &s,
+             const Stream &stream, const std::vector<uint64_t> &counters) {
+  LaunchWork work{};
+  work.compiler_id = f.compiler_id;
+  work.variant_id = variant.id;
+  std::memcpy(work.grid, s.grid, sizeof work.grid);
+  std::memcpy(work.block, s.block, sizeof work.block);
+  work.dynamic_shared_bytes = s.shared_bytes;
+  work.device = static_cast<uint32_t>(stream.context->device->ordinal);
+  {
+    // Equal launches count equally, mostly; they share one copy.
+    const std::lock_guard<std::mutex> lock(f.variants_mutex);
+    if (!f.last_counters || *f.last_counters != counters)
+      f.last_counters = std::make_shared<std::vector<uint64_t>>(counters);
+    work.counters = f.last_counters;
+  }
+  log_launch(stream.track, std::move(work));
+}
+
+void require_cooperative(const Device &device, const Shape &s, uint32_t per_sm) {
+  constexpr int kSmCount = 16;
+  const uint64_t ctas = uint64_t{s.grid[0]} * s.grid[1] * s.grid[2];
+  if (ctas > uint64_t{per_sm} * static_cast<uint64_t>(device.attribute(kSmCount)))
+    fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
+                void **extra) {
+  constexpr int kSmCount = 16;
+  healthy_context();
+  Stream &stream = stream_of(stream_handle);
+  Context &context = *stream.context;
+  require_healthy(context);
+  Function &f = function_of(handle);
+  if (f.module->context != &context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  const Device &device = *context.device;
+  require_shape(device, f, s);
+  const uint32_t threads = s.block[0] * s.block[1] * s.block[2];
+  const uint32_t per_sm = resident_ctas_per_sm(device, f, threads, s.shared_bytes);
+  if (!per_sm)
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (s.cooperative)
+    require_cooperative(device, s, per_sm);
+  const Variant &variant = variant_for(f, s.block);
+
+  static thread_local std::vector<uint8_t> block;
+  static thread_local std::vector<uint64_t> counters;
+  va_launch request{};
+  request.variant = &variant.code;
+  request.params = pack(f, parameters, extra, &block);
+  std::memcpy(request.grid, s.grid, sizeof request.grid);
+  std::memcpy(request.block, s.block, sizeof request.block);
+  request.dynamic_shared_bytes = s.shared_bytes;
+  request.cooperative = s.cooperative;
+  request.workers = settings().workers;
+  request.sm_count = static_cast<uint32_t>(device.attribute(kSmCount));
+  request.resident_ctas = per_sm * request.sm_count;
+  request.sample_every = settings().sample_every;
+  counters.assign(variant.code.counter_count, 0);
+  request.counters = counters.data();
+  {
+    const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    va_exec_launch(&request);
+  }
+  log_run(f, variant, s, stream, counters);
+  if (request.fault.kind)
+    report(context, f, variant, request.fault);
+  return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
+}
+
+// Parameters that the calls older than cuLaunchKernel set one by one.
+CUresult set_legacy(CUfunction handle, int offset, const void *value, size_t bytes) {
+  Function &f = function_of(handle);
+  if (offset < 0 || !value || static_cast<size_t>(offset) + bytes > kMostParameterBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  const size_t end = static_cast<size_t>(offset) + bytes;
+  if (f.legacy_parameters.size() < end)
+    f.legacy_parameters.resize(end);
+  std::memcpy(f.legacy_parameters.data() + offset, value, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult launch_legacy(CUfunction handle, int width, int height, CUstream stream) {
+  if (width <= 0 || height <= 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  Function &f = function_of(handle);
+  Shape s{{static_cast<uint32_t>(width), static_cast<uint32_t>(height), 1}, {}, f.legacy_shared,
+          false};
+  std::memcpy(s.block, f.legacy_block, sizeof s.block);
+  size_t bytes = f.legacy_parameters.size();
+  void *extra[] = {reinterpret_cast<void *>(1), f.legacy_parameters.data(),
+                   reinterpret_cast<void *>(2), &bytes, nullptr};
+  return launch(handle, s, stream, nullptr, extra);
+}
+
+} // namespace
+
+namespace api {
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
+                        unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                        CUstream stream, void **parameters, void **extra) {
+  return launch(function, {{gx, gy, gz}, {bx, by, bz}, shared, false}, stream, parameters, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy,
+                                   unsigned int gz, unsigned int bx, unsigned int by,
+                                   unsigned int bz, unsigned int shared, CUstream stream,
+                                   void **parameters) {
+  return launch(function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, stream, parameters, nullptr);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                          void **extra) {
+  Shape s{{config->grid[0], config->grid[1], config->grid[2]},
+          {config->block[0], config->block[1], config->block[2]},
+          config->shared_bytes,
+          false};
+  if (config->attribute_count && !config->attributes)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const CUlaunchAttribute &attribute = config->attributes[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      s.cooperative = attribute.value.cooperative != 0;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const unsigned *const cluster = attribute.value.cluster;
+      if (cluster[0] > 1 || cluster[1] > 1 || cluster[2] > 1)
+        return CUDA_ERROR_NOT_SUPPORTED; // clusters come with compute capability 9.0
+    }
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+        attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return launch(function, s, config->stream, parameters, extra);
+}
+
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
+  Function &f = function_of(function);
+  if (x <= 0 || y <= 0 || z <= 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  f.legacy_block[0] = static_cast<uint32_t>(x);
+  f.legacy_block[1] = static_cast<uint32_t>(y);
+  f.legacy_block[2] = static_cast<uint32_t>(z);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetSharedSize(CUfunction function, unsigned int bytes) {
+  function_of(function).legacy_shared = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuParamSetSize(CUfunction function, unsigned int bytes) {
+  if (bytes > kMostParameterBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  function_of(function).legacy_parameters.resize(bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuParamSeti(CUfunction function, int offset, unsigned int value) {
+  return set_legacy(function, offset, &value, sizeof value);
+}
+
+CUresult cuParamSetf(CUfunction function, int offset, float value) {
+  return set_legacy(function, offset, &value, sizeof value);
+}
+
+CUresult cuParamSetv(CUfunction function, int offset, void *from, unsigned int bytes) {
+  return set_legacy(function, offset, from, bytes);
+}
+
+CUresult cuLaunch(CUfunction function) { return launch_legacy(function, 1, 1, nullptr); }
+
+CUresult cuLaunchGrid(CUfunction function, int width, int height) {
+  return launch_legacy(function, width, height, nullptr);
+}
+
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
+  return launch_legacy(function, width, height, stream);
+}
+
+} // namespace api
+} // namespace va
+
+extern "C" const char *va_driver_last_fault(void) {
+  const std::lock_guard<std::mutex> lock(va::g_fault_mutex);
+  return va::g_last_fault ? va::g_last_fault->c_str() : "";
+}

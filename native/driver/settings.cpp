@@ -1,0 +1,92 @@
+#include "settings.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <strings.h>
+
+#include "va100/arena.h"
+
+namespace va {
+namespace {
+
+const char *text_of(const char *name, const char *fallback) {
+  const char *const value = std::getenv(name);
+  return value && *value ? value : fallback;
+}
+
+long number_of(const char *name, long fallback, long low, long high) {
+  const char *const value = std::getenv(name);
+  if (!value || !*value)
+    return fallback;
+  char *end = nullptr;
+  const long number = std::strtol(value, &end, 10);
+  if (*end || number < low || number > high) {
+    std::fprintf(stderr, "va100: %s=%s is not a number from %ld to %ld; using %ld\n", name, value,
+                 low, high, fallback);
+    return fallback;
+  }
+  return number;
+}
+
+const DeviceModel *model_of(const char *key) {
+  for (size_t i = 0; i < kDeviceModelCount; ++i)
+    if (!strcasecmp(kDeviceModels[i].key, key) || !strcasecmp(kDeviceModels[i].name, key))
+      return &kDeviceModels[i];
+  return nullptr;
+}
+
+Settings read() {
+  static const char kDefaultModel[] = "A100-SXM4-80GB";
+  const char *const wanted = text_of("VA100_MODEL", kDefaultModel);
+  const DeviceModel *model = model_of(wanted);
+  if (!model) {
+    std::fprintf(stderr, "va100: VA100_MODEL=%s is no model known here; using %s\n", wanted,
+                 kDefaultModel);
+    model = model_of(kDefaultModel);
+  }
+  Settings s;
+  s.device_count = static_cast<int>(number_of("VA100_GPUS", 1, 1, VA_DEVICES));
+  s.model = model ? model : &kDeviceModels[0];
+  s.driver_version = static_cast<int>(number_of("VA100_DRIVER_VERSION", 13050, 11000, 99990));
+  s.log = std::strcmp(text_of("VA100_LOG", "0"), "0") != 0;
+  s.workers = static_cast<unsigned>(number_of("VA100_WORKERS", 0, 0, 4096));
+  s.sample_every = static_cast<unsigned>(number_of("VA100_SAMPLE", 64, 0, 1 << 30));
+  s.python_library = text_of("VA100_LIBPYTHON", "");
+  s.python = text_of("VA100_PYTHON", "");
+  s.backend = text_of("VA100_BACKEND", "va100.assembly:connect");
+  return s;
+}
+
+void print(const char *format, va_list arguments) {
+  char line[4096];
+  vsnprintf(line, sizeof line, format, arguments);
+  std::fflush(stdout); // so that what the program wrote before stands before
+  std::fprintf(stderr, "va100: %s\n", line);
+}
+
+} // namespace
+
+const Settings &settings() {
+  static const Settings *const instance = new Settings(read());
+  return *instance;
+}
+
+void say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print(format, arguments);
+  va_end(arguments);
+}
+
+void note(const char *format, ...) {
+  if (!settings().log)
+    return;
+  va_list arguments;
+  va_start(arguments, format);
+  print(format, arguments);
+  va_end(arguments);
+}
+
+} // namespace va

@@ -1,0 +1,29 @@
+// What the environment asks for; read once, here and nowhere else in the native core.
+#pragma once
+
+#include <string>
+
+#include "device_models.h"
+
+namespace va {
+
+struct Settings {
+  int device_count;          // VA100_GPUS, 1 to 16
+  const DeviceModel *model;  // VA100_MODEL
+  int driver_version;        // VA100_DRIVER_VERSION, 1000 * major + 10 * minor
+  bool log;                  // VA100_LOG: say which calls are refused, which images load
+  unsigned workers;          // VA100_WORKERS, 0: all cores
+  unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
+  std::string python_library; // VA100_LIBPYTHON
+  std::string python;         // VA100_PYTHON, the interpreter whose packages are used
+  std::string backend;        // VA100_BACKEND, "module:function" that registers a compiler
+};
+
+const Settings &settings();
+
+// One line on stderr, always; for what the user has to know.
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// One line on stderr when VA100_LOG is set.
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+} // namespace va

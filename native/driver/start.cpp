@@ -1,0 +1,182 @@
+// Coming up: cuInit, versions, entry points, error names.
+#include <cstring>
+#include <mutex>
+
+#include "driver_api.h"
+#include "error_names.h"
+#include "objects.h"
+#include "procs.h"
+#include "settings.h"
+
+namespace va {
+namespace {
+
+constexpr int kFirstBusNumber = 0x07; // as the first GPU of an HGX board has it
+
+void set_attribute(Device &device, int number, int value) {
+  device.attributes[static_cast<size_t>(number)] = value;
+  device.has_attribute[static_cast<size_t>(number)] = true;
+}
+
+// What depends on where the card sits rather than on the card.
+void place(Device &device) {
+  static const int kBus = 33, kSlot = 34, kDomain = 50, kBoardGroup = 85;
+  static const int kNuma = 131, kMps = 133, kHostNuma = 134;
+  const int bus = kFirstBusNumber + 8 * device.ordinal;
+  set_attribute(device, kBus, bus);
+  set_attribute(device, kSlot, 0);
+  set_attribute(device, kDomain, 0);
+  set_attribute(device, kBoardGroup, device.ordinal);
+  set_attribute(device, kNuma, -1);
+  set_attribute(device, kMps, 0);
+  set_attribute(device, kHostNuma, 0);
+  char text[16];
+  snprintf(text, sizeof text, "0000:%02X:00.0", bus);
+  device.bus_id = text;
+}
+
+// The same every time, so that caches keyed by it stay valid; version 4, variant 1 by its bits.
+void identify(Device &device) {
+  uint64_t state = 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(device.ordinal + 1);
+  for (const char *c = device.model->key; *c; ++c)
+    state = (state ^ static_cast<unsigned char>(*c)) * 0x100000001B3ULL;
+  for (char &byte : device.uuid.bytes) {
+    state ^= state >> 27;
+    state *= 0x94D049BB133111EBULL;
+    byte = static_cast<char>(state >> 56);
+  }
+  device.uuid.bytes[6] = static_cast<char>((device.uuid.bytes[6] & 0x0F) | 0x40);
+  device.uuid.bytes[8] = static_cast<char>((device.uuid.bytes[8] & 0x3F) | 0x80);
+}
+
+void add_device(Driver &d, int ordinal) {
+  auto device = std::make_unique<Device>();
+  device->ordinal = ordinal;
+  device->model = settings().model;
+  for (size_t i = 0; i < device->model->attribute_count; ++i)
+    set_attribute(*device, device->model->attributes[i].number,
+                  device->model->attributes[i].value);
+  place(*device);
+  identify(*device);
+  va_arena_set_capacity(ordinal, device->model->memory_bytes);
+  auto pool = std::make_unique<Pool>();
+  pool->device = ordinal;
+  pool->built_in = true;
+  pool->handle = d.pools.add(pool.get());
+  device->default_pool = pool.release();
+  device->pool = device->default_pool;
+  d.devices.push_back(std::move(device));
+  Device &placed = *d.devices.back();
+  placed.primary = create_context(placed, 0, true);
+}
+
+CUresult start() {
+  if (va_arena_open()) {
+    say("the address range of device memory could not be reserved");
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  Driver &d = driver();
+  for (int i = 0; i < settings().device_count; ++i)
+    add_device(d, i);
+  d.initialised.store(true, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+const Proc *first_of(const char *name) {
+  size_t low = 0, high = kProcCount;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (std::strcmp(kProcs[middle].base_name, name) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < kProcCount && !std::strcmp(kProcs[low].base_name, name) ? &kProcs[low] : nullptr;
+}
+
+} // namespace
+
+namespace api {
+
+CUresult cuInit(unsigned int flags) {
+  if (flags)
+    return CUDA_ERROR_INVALID_VALUE;
+  static std::once_flag once;
+  static CUresult result = CUDA_SUCCESS;
+  std::call_once(once, [] { result = start(); });
+  return result;
+}
+
+CUresult cuDriverGetVersion(int *version) {
+  *version = settings().driver_version;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **text) {
+  const ErrorName *const found = find_error(kErrorNames, kErrorNameCount, error);
+  *text = found ? found->name : nullptr;
+  return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  const ErrorName *const found = find_error(kErrorNames, kErrorNameCount, error);
+  *text = found ? found->text : nullptr;
+  return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Private tables between parts of one vendor's software; nobody's business here.
+CUresult cuGetExportTable(const void **table, const CUuuid *) {
+  *table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags,
+                             CUdriverProcAddressQueryResult *status) {
+  enum { kFound = 0, kNotFound = 1, kTooOld = 2 };
+  constexpr uint64_t kPerThread = 2;
+  *address = nullptr;
+  if (status)
+    *status = kNotFound;
+  if (version > settings().driver_version || flags > 3)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Proc *proc = first_of(symbol);
+  if (!proc)
+    return CUDA_SUCCESS;
+  const Proc *const end = kProcs + kProcCount;
+  for (; proc != end && !std::strcmp(proc->base_name, symbol); ++proc) {
+    if (proc->version > version)
+      continue;
+    *address = const_cast<void *>(flags & kPerThread ? proc->per_thread : proc->function);
+    if (status)
+      *status = kFound;
+    return CUDA_SUCCESS;
+  }
+  if (status)
+    *status = kTooOld;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **address, int version, uint64_t flags) {
+  const CUresult result = cuGetProcAddress_v2(symbol, address, version, flags, nullptr);
+  if (result == CUDA_SUCCESS && !*address)
+    return CUDA_ERROR_NOT_FOUND;
+  return result;
+}
+
+CUresult cuProfilerInitialize(const char *, const char *, CUoutput_mode) {
+  started();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuProfilerStart() {
+  current_context();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuProfilerStop() {
+  current_context();
+  return CUDA_SUCCESS;
+}
+
+} // namespace api
+} // namespace va

@@ -1,0 +1,278 @@
+#include "timeline.h"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "compiler.h"
+#include "objects.h"
+#include "va100/driver.h"
+
+namespace va {
+namespace {
+
+// Without a compiler to ask, a launch takes the least that any launch takes.
+constexpr double kLaunchFloorSeconds = 2.5e-6;
+constexpr size_t kKeepLaunches = 1u << 20;
+constexpr size_t kResolveAfter = 1u << 16;
+
+// What copies reach of the links' peak rates, and what each costs before its first byte.
+constexpr double kPcieShare = 0.84;
+constexpr double kDramShare = 0.90;
+constexpr double kNvlinkBytesPerSecond = 270e9;
+constexpr double kCopyFloorSeconds = 1.5e-6;
+
+enum class What { kLaunch, kDuration, kRecord, kWait, kJoin };
+
+struct Work {
+  What what;
+  std::shared_ptr<Track> track;
+  std::shared_ptr<TrackGroup> group;
+  std::shared_ptr<Moment> moment;
+  double duration_s = 0;
+  uint64_t launch = 0; // serial number
+};
+
+struct Launch {
+  LaunchWork work;
+  uint32_t stream;
+  double duration_s = kLaunchFloorSeconds;
+  double start_s = 0;
+  bool priced = false;
+};
+
+struct Log {
+  std::mutex mutex;
+  std::deque<Work> pending;
+  std::deque<Launch> launches;
+  uint64_t first_launch = 0; // serial number of launches.front()
+  uint64_t unpriced = 0;     // serial number of the first launch without a price
+};
+
+Log &log() {
+  static Log *const instance = new Log;
+  return *instance;
+}
+
+Launch *launch_at(Log &l, uint64_t serial) {
+  if (serial < l.first_launch || serial - l.first_launch >= l.launches.size())
+    return nullptr;
+  return &l.launches[serial - l.first_launch];
+}
+
+va_launch_record record_of(const Launch &launch) {
+  va_launch_record r{};
+  r.compiler_id = launch.work.compiler_id;
+  r.variant_id = launch.work.variant_id;
+  std::copy_n(launch.work.grid, 3, r.grid);
+  std::copy_n(launch.work.block, 3, r.block);
+  r.dynamic_shared_bytes = launch.work.dynamic_shared_bytes;
+  r.stream = launch.stream;
+  r.device = launch.work.device;
+  if (launch.work.counters) {
+    r.counter_count = static_cast<uint32_t>(launch.work.counters->size());
+    r.counters = launch.work.counters->data();
+  }
+  r.duration_s = launch.duration_s;
+  return r;
+}
+
+// Ask the compiler's side for durations.  No lock is held meanwhile: it may have to wait for the
+// interpreter, whose holder may wait for us.
+void price_launches() {
+  std::vector<va_launch_record> records;
+  std::vector<std::shared_ptr<std::vector<uint64_t>>> keep;
+  uint64_t first;
+  {
+    Log &l = log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    first = std::max(l.unpriced, l.first_launch);
+    for (uint64_t i = first; Launch *const launch = launch_at(l, i); ++i) {
+      records.push_back(record_of(*launch));
+      keep.push_back(launch->work.counters);
+    }
+  }
+  if (records.empty() || !price(records.data(), records.size()))
+    return;
+  Log &l = log();
+  const std::lock_guard<std::mutex> lock(l.mutex);
+  for (size_t i = 0; i < records.size(); ++i) {
+    Launch *const launch = launch_at(l, first + i);
+    if (!launch || launch->priced)
+      continue;
+    launch->duration_s = records[i].duration_s;
+    launch->priced = true;
+  }
+  l.unpriced = std::max(l.unpriced, first + records.size());
+}
+
+double begin_of(const Track &track) {
+  const TrackGroup &group = *track.group;
+  double start = std::max(track.ready_s, group.host_s);
+  if (track.legacy)
+    start = std::max({start, group.blocking_ready_s, group.legacy_ready_s});
+  else if (track.blocking)
+    start = std::max(start, group.legacy_ready_s);
+  return start;
+}
+
+void end_at(Track &track, double end) {
+  track.ready_s = end;
+  TrackGroup &group = *track.group;
+  group.all_ready_s = std::max(group.all_ready_s, end);
+  if (track.legacy)
+    group.legacy_ready_s = std::max(group.legacy_ready_s, end);
+  else if (track.blocking)
+    group.blocking_ready_s = std::max(group.blocking_ready_s, end);
+}
+
+void place(Log &l, Work &work) {
+  if (work.what == What::kJoin) {
+    TrackGroup &group = work.track ? *work.track->group : *work.group;
+    const double until = work.track    ? begin_of(*work.track)
+                         : work.moment ? work.moment->time_s
+                                       : group.all_ready_s;
+    group.host_s = std::max(group.host_s, until);
+    return;
+  }
+  Track &track = *work.track;
+  double start = begin_of(track);
+  switch (work.what) {
+  case What::kLaunch: {
+    Launch *const launch = launch_at(l, work.launch);
+    if (launch)
+      launch->start_s = start;
+    end_at(track, start + (launch ? launch->duration_s : kLaunchFloorSeconds));
+    break;
+  }
+  case What::kDuration:
+    end_at(track, start + work.duration_s);
+    break;
+  case What::kRecord:
+    work.moment->time_s = start;
+    work.moment->known = true;
+    end_at(track, start);
+    break;
+  case What::kWait:
+    if (work.moment->known)
+      start = std::max(start, work.moment->time_s);
+    end_at(track, start);
+    break;
+  case What::kJoin:
+    break;
+  }
+}
+
+bool repeats(const Work &before, const Work &work) {
+  return before.what == work.what && before.track == work.track && before.group == work.group &&
+         before.moment == work.moment;
+}
+
+void add(Work work) {
+  bool full;
+  {
+    Log &l = log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    if (work.what == What::kJoin && (l.pending.empty() || repeats(l.pending.back(), work)))
+      return; // nothing happened since
+    l.pending.push_back(std::move(work));
+    full = l.pending.size() >= kResolveAfter;
+  }
+  if (full)
+    resolve_timeline();
+}
+
+} // namespace
+
+void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
+  uint64_t serial;
+  {
+    Log &l = log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    if (l.launches.size() >= kKeepLaunches) {
+      l.launches.pop_front();
+      ++l.first_launch;
+    }
+    serial = l.first_launch + l.launches.size();
+    Launch launch;
+    launch.work = std::move(work);
+    launch.stream = track->id;
+    l.launches.push_back(std::move(launch));
+  }
+  Work entry{What::kLaunch, track, nullptr, nullptr, 0, serial};
+  add(std::move(entry));
+}
+
+void log_duration(const std::shared_ptr<Track> &track, double duration_s) {
+  add({What::kDuration, track, nullptr, nullptr, duration_s, 0});
+}
+
+void log_record(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment) {
+  add({What::kRecord, track, nullptr, moment, 0, 0});
+}
+
+void log_wait(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment) {
+  add({What::kWait, track, nullptr, moment, 0, 0});
+}
+
+void log_join(const std::shared_ptr<Track> &track) {
+  add({What::kJoin, track, nullptr, nullptr, 0, 0});
+}
+
+void log_join(const std::shared_ptr<TrackGroup> &group) {
+  add({What::kJoin, nullptr, group, nullptr, 0, 0});
+}
+
+void log_join(const std::shared_ptr<TrackGroup> &group, const std::shared_ptr<Moment> &moment) {
+  add({What::kJoin, nullptr, group, moment, 0, 0});
+}
+
+void resolve_timeline() {
+  price_launches();
+  Log &l = log();
+  const std::lock_guard<std::mutex> lock(l.mutex);
+  for (Work &work : l.pending)
+    place(l, work);
+  l.pending.clear();
+}
+
+double time_of(const Moment &moment) {
+  const std::lock_guard<std::mutex> lock(log().mutex);
+  return moment.time_s;
+}
+
+double transfer_s(int device, uint64_t bytes, Way way) {
+  if (way == Way::kHostToHost)
+    return 0;
+  const DeviceModel &model = *driver().devices[static_cast<size_t>(device)]->model;
+  const double size = static_cast<double>(bytes);
+  double rate = model.dram_bytes_per_s * kDramShare;
+  if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
+    rate = model.pcie_bytes_per_s * kPcieShare;
+  else if (way == Way::kWithinDevice)
+    rate /= 2; // read and written
+  else if (way == Way::kBetweenDevices)
+    rate = kNvlinkBytesPerSecond;
+  return kCopyFloorSeconds + size / rate;
+}
+
+} // namespace va
+
+extern "C" size_t va_driver_launches(size_t first, va_driver_launch *out, size_t capacity) {
+  try {
+    va::resolve_timeline();
+    va::Log &l = va::log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    for (size_t i = 0; i < capacity && out; ++i) {
+      const va::Launch *const launch = va::launch_at(l, l.first_launch + first + i);
+      if (!launch)
+        break;
+      out[i].record = va::record_of(*launch);
+      out[i].start_s = launch->start_s;
+    }
+    return l.launches.size();
+  } catch (...) {
+    return 0;
+  }
+}

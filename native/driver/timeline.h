@@ -1,0 +1,66 @@
+// Virtual time: when each piece of work would start and end on the chip.
+//
+// Work is logged as it runs.  Durations of kernels come from the compiler's side, in batches, and
+// only when somebody asks; until then an event's time is unknown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "va100/exec.h"
+
+namespace va {
+
+// When an event happened.
+struct Moment {
+  double time_s = 0;
+  bool known = false;
+};
+
+struct TrackGroup;
+
+// One stream's place in virtual time.
+struct Track {
+  uint32_t id = 0;
+  bool blocking = true; // orders itself with the legacy default stream
+  bool legacy = false;
+  double ready_s = 0;
+  std::shared_ptr<TrackGroup> group;
+};
+
+// The streams of one context.
+struct TrackGroup {
+  double legacy_ready_s = 0;   // end of the legacy stream's work
+  double blocking_ready_s = 0; // end of all blocking streams' work
+  double all_ready_s = 0;
+  double host_s = 0; // when the host last stopped waiting; nothing starts before
+};
+
+struct LaunchWork {
+  uint64_t compiler_id, variant_id;
+  uint32_t grid[3], block[3];
+  uint32_t dynamic_shared_bytes;
+  uint32_t device;
+  std::shared_ptr<std::vector<uint64_t>> counters;
+};
+
+void log_launch(const std::shared_ptr<Track> &track, LaunchWork work);
+void log_duration(const std::shared_ptr<Track> &track, double duration_s);
+void log_record(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment);
+void log_wait(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment);
+// The host waited for a stream's work, or for all of a context's.
+void log_join(const std::shared_ptr<Track> &track);
+void log_join(const std::shared_ptr<TrackGroup> &group);
+// The host waited for an event.
+void log_join(const std::shared_ptr<TrackGroup> &group, const std::shared_ptr<Moment> &moment);
+
+// Work out every time that is still unknown.
+void resolve_timeline();
+double time_of(const Moment &moment);
+
+// How long the chip takes to move bytes.
+enum class Way { kHostToDevice, kDeviceToHost, kWithinDevice, kBetweenDevices, kSet, kHostToHost };
+double transfer_s(int device, uint64_t bytes, Way way);
+
+} // namespace va

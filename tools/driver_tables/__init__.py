@@ -1,0 +1,1 @@
+"""Generator of everything that follows from the tables of exported functions."""
