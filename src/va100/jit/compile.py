@@ -203,9 +203,15 @@ def _local_bytes(
 
 
 def write_kernel(
-    module: PtxModule, kernel: str, layout: Layout, block: Dim3, helpers: frozenset[str]
+    module: PtxModule,
+    kernel: str,
+    layout: Layout,
+    block: Dim3,
+    helpers: frozenset[str],
+    *,
+    counted: bool = True,
 ) -> KernelText:
-    """LLVM text of a kernel for one block shape.
+    """LLVM text of a kernel for one block shape; ``counted`` adds the block counters.
 
     Raises
     ------
@@ -222,7 +228,7 @@ def write_kernel(
         analysis = analyse(flow, block, is_kernel=flow.function.is_kernel)
         context = _context(module, analysis, layout, site, helpers)
         symbol = "kernel" if name == kernel else context.function_symbol(name)
-        writer = FunctionWriter(context, symbol, len(blocks))
+        writer = FunctionWriter(context, symbol, len(blocks), counted=counted)
         parts.append(writer.text())
         blocks += [
             CompiledBlock(function=name, first_site=site + b.start, end_site=site + b.end)

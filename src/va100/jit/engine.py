@@ -52,12 +52,15 @@ class CompiledKernel:
 class JitEngine:
     """Implements :class:`va100.gpu.launch.Engine` through LLVM."""
 
-    def __init__(self, cache_folder: Path | None = None, workers: int = 0) -> None:
+    def __init__(
+        self, cache_folder: Path | None = None, workers: int = 0, *, count_blocks: bool = True
+    ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
         self._lib.va_exec_helper.restype = ctypes.c_uint64
         self._cache = ObjectCache(cache_folder)
         self._workers = workers
+        self._count_blocks = count_blocks
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
         self._tables: dict[int, tuple[LoadedModule, ctypes.Array[ctypes.c_uint64]]] = {}
@@ -126,7 +129,9 @@ class JitEngine:
 
     def _compile(self, module: LoadedModule, kernel: str, block: Dim3) -> CompiledKernel:
         layout = self.layout(module.ptx, kernel)
-        text = write_kernel(module.ptx, kernel, layout, block, self._helpers)
+        text = write_kernel(
+            module.ptx, kernel, layout, block, self._helpers, counted=self._count_blocks
+        )
         count = sum(len(layout.flows[n].instructions) for n in layout.functions)
         level = 1 if count < _LARGE else 0
         key = key_of(GENERATOR, llvm.VERSION, llvm.host(), str(level), text.text)

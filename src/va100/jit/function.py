@@ -69,8 +69,11 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
 class FunctionWriter:
     """Writes one function; :meth:`text` gives it whole."""
 
-    def __init__(self, context: Context, symbol: str, counter_base: int) -> None:
+    def __init__(
+        self, context: Context, symbol: str, counter_base: int, *, counted: bool = True
+    ) -> None:
         self.c = context
+        self.counted = counted
         self.symbol = symbol
         self.counter_base = counter_base
         self.blocks = context.analysis.blocks
@@ -735,6 +738,8 @@ class FunctionWriter:
 
     def _count(self, block: Block, slot: int, mask: str | None) -> None:
         c = self.c
+        if not self.counted:
+            return
         base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
         table = c.field(abi.COUNTERS, "ptr")
         self._increment(table, base + slot, "1")
