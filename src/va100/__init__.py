@@ -3,8 +3,6 @@
 The public names; nothing else runs here.
 """
 
-from typing import Final
-
 __all__ = ["__version__"]
 
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from spec_walk import spec_instances
-
+from tests.helpers.spec_walk import spec_instances
 from va100.spec.model import Confidence, plain_fields
 from va100.spec.sources import TITLES
 

@@ -4,8 +4,7 @@ import dataclasses
 import typing
 from enum import Enum
 
-from spec_walk import spec_classes
-
+from tests.helpers.spec_walk import spec_classes
 from va100.spec.model import Spec
 from va100.units import SUFFIXES
 

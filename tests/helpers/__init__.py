@@ -1,0 +1,1 @@
+"""Builders, walks and comparisons that tests share; fixtures are in ``tests/conftest.py``."""
