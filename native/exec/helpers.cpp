@@ -28,6 +28,9 @@ namespace va {
 
 extern const HelperEntry kAccessHelpers[];
 extern const HelperEntry kMathHelpers[];
+extern const HelperEntry kDirectedHelpers[];
+extern const HelperEntry kHalfHelpers[];
+extern const HelperEntry kConvertHelpers[];
 extern const HelperEntry kRuntimeHelpers[];
 
 namespace {
@@ -97,7 +100,8 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
 const std::unordered_map<std::string, const void *> &table() {
   static const auto *all = [] {
     auto *map = new std::unordered_map<std::string, const void *>;
-    for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kRuntimeHelpers})
+    for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kDirectedHelpers,
+                                    kHalfHelpers, kConvertHelpers, kRuntimeHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

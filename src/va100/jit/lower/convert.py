@@ -183,10 +183,7 @@ def _through_helper(c: Context, op: Operation, target: PtxType, source: PtxType)
     """Conversions with a 16-bit side run through a native function named after the form."""
     sources = c.instruction.operands[1:]
     values = [c.clean(c.read_sized(s, source)) for s in sources]
-    parts = [target.value, source.value]
-    parts += [m for m in (op.rounding,) if m]
-    parts += [m for m in ("ftz", "sat", "relu", "satfinite") if _has(op, m)]
-    name = "va_m_cvt_" + "_".join(parts)
+    name = helper_name(op)
     if name not in c.helpers:
         raise c.refuse("this conversion is not executed")
     bits = target.bits
@@ -195,5 +192,18 @@ def _through_helper(c: Context, op: Operation, target: PtxType, source: PtxType)
     c.write(c.instruction.operands[0], c.resized(result, register, signed=target.is_signed))
 
 
-def _has(op: Operation, modifier: str) -> bool:
-    return {"ftz": op.ftz, "sat": op.saturate}.get(modifier, modifier in op.modifiers)
+def helper_name(op: Operation) -> str:
+    """The native function is named after the types and the modifiers that change the result.
+
+    ``.ftz`` does where the source is f32: no f16 is subnormal in f32.  ``.sat`` does where the
+    destination is floating point: into integers all conversions saturate.
+    """
+    target, source = op.types[0], op.types[-1]
+    present = {
+        "ftz": op.ftz and source is PtxType.F32,
+        "sat": "sat" in op.modifiers and target.is_float,
+        "relu": "relu" in op.modifiers,
+        "satfinite": "satfinite" in op.modifiers,
+    }
+    parts = ["va_m_cvt", target.value, source.value, op.rounding, *(m for m in present if present[m])]
+    return "_".join(part for part in parts if part)
