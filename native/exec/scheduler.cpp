@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kStackBytes = 512 * 1024;
 constexpr size_t kGuardBytes = 4096;
-constexpr uint64_t kSpinRoundLimit = 2'000'000;
+constexpr uint64_t kSpinRoundLimit = 200'000;
 
 // ------------------------------------------------------------------ printf order
 

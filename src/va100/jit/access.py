@@ -13,7 +13,7 @@ from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE
 from va100.jit import abi
 from va100.jit.context import Context
 from va100.jit.emit import Value
-from va100.jit.lattice import Shape, add, constant
+from va100.jit.lattice import add, affine, constant
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Symbol
 from va100.ptx.types import Space
@@ -50,8 +50,12 @@ def effective_space(op: Operation) -> Space:
     return space
 
 
-def address_value(c: Context, operand: Operand | None) -> Value:
-    """Base plus offset, as 64 bits."""
+def address_value(c: Context, operand: Operand | None, space: Space = Space.GENERIC) -> Value:
+    """Base plus offset, as 64 bits.
+
+    A 32-bit address of shared memory may be extended apart from its offsets: were its sum to
+    wrap, its smallest part would be beyond every window, and the check would refuse it.
+    """
     if not isinstance(operand, Address):
         raise c.refuse(f"{operand!r} is no address")
     if operand.base is None:
@@ -59,8 +63,20 @@ def address_value(c: Context, operand: Operand | None) -> Value:
     if isinstance(operand.base, Symbol):
         value = c.address_of(Symbol(operand.base.name, operand.base.offset))
     else:
-        value = c.resized(c.read(operand.base, 64), 64)
+        narrow = c.read(operand.base, 64)
+        if space is Space.SHARED and narrow.shape.affine and narrow.shape.bits == 32:
+            value = _window_address(c, narrow)
+        else:
+            value = c.resized(narrow, 64)
     return offset_by(c, value, operand.offset)
+
+
+def _window_address(c: Context, value: Value) -> Value:
+    offsets = value.shape.offsets or ()
+    least = min(offsets)
+    low = c.op(f"add i32 {c.base(value)}, {least}") if least else c.base(value)
+    shape = affine(64, tuple(v - least for v in offsets), 0, 2**32 - 1, 0)
+    return Value(shape, base=c.op(f"zext i32 {low} to i64"))
 
 
 def offset_by(c: Context, value: Value, offset: int) -> Value:

@@ -78,7 +78,7 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
         live_in=live_in,
         shapes=shapes,
         uniform_predicates=predicates,
-        invariant=_invariant(flow, shapes, predicates),
+        invariant=_invariant(flow, shapes, predicates, guarded),
         stored=across | conditional,
         lazy_nan=_lazy_nan(flow),
         guarded=guarded,
@@ -389,7 +389,10 @@ def _liveness(flow: FlowGraph, blocks: tuple[Block, ...]) -> tuple[frozenset[str
 
 
 def _invariant(
-    flow: FlowGraph, shapes: Mapping[str, Shape], predicates: frozenset[str]
+    flow: FlowGraph,
+    shapes: Mapping[str, Shape],
+    predicates: frozenset[str],
+    guarded: frozenset[int],
 ) -> frozenset[str]:
     definitions: dict[str, list[int]] = {}
     for i, (instruction, operation) in enumerate(
@@ -404,8 +407,8 @@ def _invariant(
         for name, where in definitions.items():
             if name in found or len(where) != 1 or name not in flow.registers:
                 continue
-            regular = shapes[name].varying if name in shapes else name not in predicates
-            if not regular and _is_invariant(flow, where[0], found):
+            varies = shapes[name].varying if name in shapes else name not in predicates
+            if not varies and where[0] not in guarded and _is_invariant(flow, where[0], found):
                 found.add(name)
                 changed = True
     return frozenset(found)

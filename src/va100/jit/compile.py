@@ -173,10 +173,10 @@ def addressed_functions(module: PtxModule) -> list[str]:
 def _frame(flow: FlowGraph) -> tuple[dict[str, int], int]:
     offsets: dict[str, int] = {}
     total = 0
-    for variable in flow.variables.values():
+    for key, variable in flow.variables.items():
         if variable.space is Space.LOCAL:
             total = aligned(total, variable.alignment_bytes)
-            offsets[variable.name] = total
+            offsets[key] = total
             total += variable.size_bytes
     return offsets, aligned(total, 16)
 
@@ -286,11 +286,11 @@ def local_stride(local_bytes: int) -> int:
 def _declare_call_words(context: Context, flow: FlowGraph) -> None:
     """Space for the arguments of calls, and where a function's own parameters come from."""
     number = 0
-    for variable in flow.variables.values():
+    for key, variable in flow.variables.items():
         if variable.space is Space.PARAM:
             name = f"%words.{number}"
             number += 1
-            context.call_words[variable.name] = name
+            context.call_words[key] = name
             context.scratch.append(
                 f"  {name} = alloca [{words_of(variable) * 32} x i32], align 64"
             )

@@ -15,7 +15,7 @@ from va100.jit import abi
 from va100.jit.analysis import Analysis
 from va100.jit.effects import CARRY
 from va100.jit.emit import Emitter, Poly, Predicate, Value
-from va100.jit.lattice import Shape, constant, uniform, varying
+from va100.jit.lattice import Shape, constant, extension_is_exact, resize, uniform, varying
 from va100.jit.symbols import Symbols
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Immediate, Instruction, Not, Operand, Register, Symbol
@@ -163,6 +163,12 @@ class Context(Emitter):
         from_bits = value.shape.bits
         if from_bits == bits:
             return value
+        if value.shape.affine and (
+            bits < from_bits or extension_is_exact(value.shape, signed=signed)
+        ):
+            how = "trunc" if bits < from_bits else "sext" if signed else "zext"
+            base = self.op(f"{how} i{from_bits} {self.base(value)} to i{bits}")
+            return Value(resize(value.shape, bits, signed=signed), base=base)
         p = Poly(self, not value.shape.uniform)
         how = "trunc" if bits < from_bits else "sext" if signed else "zext"
         name = p.op(f"{how} {p.integer(from_bits)} {p.get(value)} to {p.integer(bits)}")
@@ -189,9 +195,17 @@ class Context(Emitter):
         """The opposite in every lane."""
         if predicate.uniform:
             return Predicate(scalar=self.op(f"xor i1 {predicate.scalar}, true"))
+        if predicate.make is not None and not predicate.mask and not predicate.vector:
+            return self._negated_comparison(predicate)
         if predicate.vector:
             return Predicate(vector=self.op(f"xor <32 x i1> {predicate.vector}, splat (i1 true)"))
         return Predicate(mask=self.op(f"xor i32 {predicate.mask}, -1"))
+
+    def _negated_comparison(self, predicate: Predicate) -> Predicate:
+        def make() -> str:
+            return self.op(f"xor <32 x i1> {self.bools_of(predicate)}, splat (i1 true)")
+
+        return Predicate(all_true=predicate.all_false, all_false=predicate.all_true, make=make)
 
     def combined(self, how: str, a: Predicate, b: Predicate) -> Predicate:
         """``and``, ``or`` or ``xor`` of two predicates."""
@@ -279,7 +293,8 @@ class Context(Emitter):
             value = self.clean(value)
         guarded = self.instruction.guard is not None
         if name in self.analysis.invariant:
-            self.line(f"store i{bits} {self.base(value)}, ptr {self.place(name)}")
+            shape = self.analysis.shapes[name]
+            self.line(f"store i{bits} {self._base_as(value, shape)}, ptr {self.place(name)}")
         elif guarded and self.mask is not None:
             value = self._blend(name, value, bits)
         elif name in self.analysis.stored:
@@ -298,11 +313,19 @@ class Context(Emitter):
         self._store(name, result, bits)
         return result
 
+    def _base_as(self, value: Value, shape: Shape) -> str:
+        """The scalar of a value known to have a shape, however it was computed."""
+        if value.shape.offsets == shape.offsets:
+            return self.base(value)
+        first = self.lane(value, 0)
+        offset = (shape.offsets or (0,))[0]
+        return self.op(f"sub i{shape.bits} {first}, {offset}") if offset else first
+
     def _store(self, name: str, value: Value, bits: int) -> None:
         shape = self.shape_of(name)
         where = self.place(name)
         if not shape.varying:
-            self.line(f"store i{bits} {self.base(value)}, ptr {where}")
+            self.line(f"store i{bits} {self._base_as(value, shape)}, ptr {where}")
             return
         vector = self.vector(value)
         if self.masked and self.block_mask is not None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +41,11 @@ class Predicate:
     scalar: str = ""
     mask: str = ""
     vector: str = ""
+    all_true: str = ""
+    """An ``i1`` that holds when every lane's does; known without the vector."""
+    all_false: str = ""
+    make: Callable[[], str] | None = None
+    """Writes the comparison of all lanes, when somebody needs it."""
 
     @property
     def uniform(self) -> bool:
@@ -102,7 +107,7 @@ class Emitter:
             if value.float_vector:
                 value.vector = self._cast(value.float_vector, value.shape.bits, to_float=False)
                 return value.vector
-            value.vector = self.splat(value.base, element)
+            value.vector = self.splat(self.base(value), element)
             if value.shape.offsets:
                 offsets = ", ".join(f"{element} {v}" for v in value.shape.offsets)
                 value.vector = self.op(
@@ -160,11 +165,13 @@ class Emitter:
             if predicate.scalar:
                 predicate.mask = self.op(f"sext i1 {predicate.scalar} to i32")
             else:
-                predicate.mask = self.op(f"bitcast <32 x i1> {predicate.vector} to i32")
+                predicate.mask = self.op(f"bitcast <32 x i1> {self.bools_of(predicate)} to i32")
         return predicate.mask
 
     def bools_of(self, predicate: Predicate) -> str:
         """A predicate as ``<32 x i1>``."""
+        if not predicate.vector and predicate.make is not None and not predicate.mask:
+            predicate.vector = predicate.make()
         if not predicate.vector:
             predicate.vector = self.mask_vector(self.mask_of(predicate))
         return predicate.vector

@@ -9,6 +9,7 @@ splits it and comes back where it is whole and its registers are regular again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from va100.jit import abi, effects
@@ -305,6 +306,12 @@ class FunctionWriter:
         if guard.uniform:
             c.line(f"br i1 {guard.scalar}, label %{yes}, label %{no}")
             return
+        if guard.all_true and not guard.mask and not guard.vector:
+            some, mixed = c.name("some"), c.name("mixed")
+            c.line(f"br i1 {guard.all_true}, label %{yes}, label %{some}")
+            c.label(some)
+            c.line(f"br i1 {guard.all_false}, label %{no}, label %{mixed}, !prof !2")
+            c.label(mixed)
         mask = c.mask_of(guard)
         split = c.name("split")
         c.line(f"switch i32 {mask}, label %{split} [i32 -1, label %{yes} i32 0, label %{no}]")
@@ -766,7 +773,5 @@ def _signed(value: int) -> int:
 
 def _bare(held: Value | Predicate) -> Value | Predicate:
     """A copy whose cached forms may be extended without being seen outside a branch."""
-    if isinstance(held, Value):
-        return Value(held.shape, held.base, held.vector, held.float_base, held.float_vector, held.dirty)
-    return Predicate(held.scalar, held.mask, held.vector)
+    return replace(held)
 

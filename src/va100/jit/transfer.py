@@ -27,8 +27,12 @@ def result_shape(operation: Operation, operands: Sequence[Shape], bits: int) -> 
 
 def needs_guard(operation: Operation, operands: Sequence[Shape]) -> bool:
     """Whether the affine result holds only if a 32-bit sum does not wrap."""
+    source = operation.types[-1]
     return any(
-        not lattice.extension_is_exact(operands[i], signed=operation.types[-1].is_signed)
+        not lattice.extension_is_exact(
+            lattice.resize(operands[i], min(operands[i].bits, source.bits), signed=False),
+            signed=source.is_signed,
+        )
         for i in _extended(operation)
     )
 

@@ -24,7 +24,7 @@ def lower_atomic(c: Context, op: Operation) -> None:
     operands = c.instruction.operands[1:] if returns else c.instruction.operands
     space = effective_space(op)
     access = Access(
-        address=address_value(c, operands[0]),
+        address=address_value(c, operands[0], space),
         space=space,
         bits=op.type.bits,
         count=1,

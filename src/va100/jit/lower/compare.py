@@ -1,4 +1,4 @@
-"""``setp``, ``set`` and ``slct``, on integers and on floating point."""
+"""``setp``, ``set``, ``selp`` and ``slct``, on integers and on floating point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Predicate, Value
 from va100.jit.flush import flushed
-from va100.jit.lattice import uniform
+from va100.jit.lattice import signed_limits, uniform
 from va100.jit.pure import select
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Pair
@@ -35,9 +35,70 @@ def compare_integers(c: Context, op: Operation, kind: PtxType, a: Value, b: Valu
         folded = _fold_range(op.compare, kind, a, b)
         if folded is not None:
             return Predicate(scalar=folded)
+    if a.shape.affine and b.shape.uniform and c.mask is None:
+        return _compare_ends(c, op, kind, a, b)
     p = c.poly(a, b)
     condition = _COMPARE[op.compare][0 if kind.is_signed else 1]
     return p.predicate(p.op(f"icmp {condition} {p.integer(kind.bits)} {p.get(a)}, {p.get(b)}"))
+
+
+def _compare_ends(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) -> Predicate:
+    """Decide by the smallest and the largest lane where that is enough.
+
+    In 128 bits neither end can wrap; a sum that wraps at the register's width must not be
+    decided this way, so both ends have to stay inside it.
+    """
+    condition = _COMPARE[op.compare][0 if kind.is_signed else 1]
+
+    def every_lane() -> str:
+        return c.op(f"icmp {condition} <32 x i{kind.bits}> {c.vector(a)}, {c.vector(b)}")
+
+    how = _ENDS.get(condition[-2:])
+    offsets = a.shape.offsets or ()
+    safe = a.shape.value_low >= 0 or kind.is_signed
+    least, most = signed_limits(kind.bits)
+    if how is None or not safe or a.shape.value_low < least or a.shape.value_high > most:
+        return Predicate(make=every_lane)
+    base, limit, word = c.base(a), c.base(b), f"i{kind.bits}"
+    low = c.op(f"add {word} {base}, {min(offsets)}")
+    high = c.op(f"add {word} {base}, {max(offsets)}")
+    hard, easy = (low, high) if how == "up" else (high, low)
+    if how == "equal":
+        sign = "s" if kind.is_signed else "u"
+        outside = c.op(
+            f"or i1 {c.op(f'icmp {sign}lt {word} {limit}, {low}')}, "
+            f"{c.op(f'icmp {sign}gt {word} {limit}, {high}')}"
+        )
+        if condition == "eq":
+            return Predicate(all_true="false", all_false=outside, make=every_lane)
+        return Predicate(all_true=outside, all_false="false", make=every_lane)
+    return Predicate(
+        all_true=c.op(f"icmp {condition} {word} {hard}, {limit}"),
+        all_false=c.op(f"icmp {_OPPOSITE[condition]} {word} {easy}, {limit}"),
+        make=every_lane,
+    )
+
+
+_ENDS: Final[Mapping[str, str]] = {
+    "lt": "down",
+    "le": "down",
+    "gt": "up",
+    "ge": "up",
+    "eq": "equal",
+    "ne": "equal",
+}
+"""Which end decides for all: ``down``, the largest lane must be small enough."""
+
+_OPPOSITE: Final[Mapping[str, str]] = {
+    "slt": "sge",
+    "sle": "sgt",
+    "sgt": "sle",
+    "sge": "slt",
+    "ult": "uge",
+    "ule": "ugt",
+    "ugt": "ule",
+    "uge": "ult",
+}
 
 
 def _fold_range(how: str, kind: PtxType, a: Value, b: Value) -> str | None:
@@ -137,13 +198,21 @@ def _lower_slct(c: Context, op: Operation) -> None:
     )
 
 
+def _lower_selp(c: Context, op: Operation) -> None:
+    """``d = p ? a : b``."""
+    a, b = (c.read_sized(s, op.type) for s in c.instruction.operands[1:3])
+    chosen = c.predicate(c.instruction.operands[3])
+    c.write(c.instruction.operands[0], select(c, chosen, a, b, op.type.bits))
+
+
 _LOWERINGS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
     "setp": _lower_setp,
     "set": _lower_set,
     "slct": _lower_slct,
+    "selp": _lower_selp,
 }
 
 
 def lower_compare(c: Context, op: Operation) -> None:
-    """Comparison instructions; ``selp`` is with the integers."""
+    """Comparison and selection."""
     _LOWERINGS[op.opcode](c, op)

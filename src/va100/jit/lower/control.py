@@ -37,6 +37,9 @@ def _uniform_operand(c: Context, operand: object) -> str:
 
 def lower_barrier(c: Context, op: Operation) -> None:
     """``bar``/``barrier``: sync, arrive, red, and the warp's own ``bar.warp.sync``."""
+    if op.opcode in _LOWERINGS:
+        _LOWERINGS[op.opcode](c, op)
+        return
     if "warp" in op.modifiers:
         return  # the lanes it names have met before it starts
     c.needs_fibers = True

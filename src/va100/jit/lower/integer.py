@@ -9,7 +9,7 @@ from va100.jit import effects
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Predicate
 from va100.jit.lattice import uniform
-from va100.jit.pure import Text, lower_pure, pure_value, select
+from va100.jit.pure import Text, lower_pure, pure_value
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Pair
 from va100.ptx.types import PtxType
@@ -558,16 +558,6 @@ def _lower_fns(c: Context, op: Operation) -> None:
     c.write(c.instruction.operands[0], c.elementwise("va_m_fns", values, 32))
 
 
-# ------------------------------------------------------------------ selection
-
-
-def _lower_selp(c: Context, op: Operation) -> None:
-    """``d = p ? a : b``."""
-    a, b = (c.read_sized(s, op.type) for s in c.instruction.operands[1:3])
-    chosen = c.predicate(c.instruction.operands[3])
-    c.write(c.instruction.operands[0], select(c, chosen, a, b, op.type.bits))
-
-
 LOWERINGS: Final[Mapping[str, Lower]] = {
     "add": _simple(_add, 2),
     "sub": _simple(_sub, 2),
@@ -606,7 +596,6 @@ LOWERINGS: Final[Mapping[str, Lower]] = {
     "addc": _lower_carry,
     "subc": _lower_carry,
     "madc": _lower_carry,
-    "selp": _lower_selp,
 }
 
 

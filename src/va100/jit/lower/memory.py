@@ -149,7 +149,7 @@ def _access(
     c: Context, op: Operation, operand: Operand | None, count: int, *, write: bool
 ) -> Access:
     return Access(
-        address=address_value(c, operand),
+        address=address_value(c, operand, effective_space(op)),
         space=effective_space(op),
         bits=op.type.bits,
         count=count,
