@@ -181,7 +181,7 @@ def _nvrtc() -> Check:
         ok=found is not None,
         needed=False,
         detail=str(found or "not found; cuda.core compiles CUDA C++ with it"),
-        remedy="pip install nvidia-cuda-nvrtc nvidia-cuda-runtime",
+        remedy="pip install 'va100[nvrtc]'",
     )
 
 

@@ -6,7 +6,9 @@ import argparse
 import platform
 from typing import Final
 
-VERSION: Final = "0.1.0"
+from va100 import __version__
+
+VERSION: Final = __version__
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

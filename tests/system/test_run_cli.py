@@ -1,0 +1,151 @@
+"""The command line from outside: a real program compiled, run, reported, and run again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from va100.cli import environment, target, toolchain
+from va100.config import Settings
+from va100.errors import SetupError
+from va100.gpu.native import NATIVE_DIR
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+LIMIT_S = 300
+
+
+def va100(*words, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "va100.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+        **kwargs,
+    )
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    try:
+        return toolchain.find_compiler(Settings.from_environment())
+    except SetupError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def runtime(compiler):
+    if not (NATIVE_DIR / compiler.runtime_name).exists():
+        pytest.skip(f"the native core has no {compiler.runtime_name} yet")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VA100_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("runtime")
+class TestRun:
+    def test_table_json_and_timeline(self, tmp_path):
+        report, trace = tmp_path / "report.json", tmp_path / "trace.json"
+        outcome = va100(
+            "run", f"--json={report}", "--timeline", trace, EXAMPLES / "vector_add.cu", "--n", 4096
+        )
+        assert outcome.returncode == 0, outcome.stderr
+        assert outcome.stdout == "vector_add: max error 0, allowed 0: PASSED\n"
+        (row,) = [line for line in outcome.stderr.splitlines() if line.startswith("vector_add ")]
+        assert row.split()[1:4] == ["16", "256", "1"]
+
+        (kernel,) = json.loads(report.read_text())["kernels"]
+        assert (kernel["name"], kernel["grid"]) == ("vector_add", [16, 1, 1])
+        assert 1e-6 < kernel["total_s"] < 1e-4
+        assert kernel["bound_by"]
+        kinds = [
+            entry["cat"] for entry in json.loads(trace.read_text())["traceEvents"] if "cat" in entry
+        ]
+        assert kinds == ["HtoD", "HtoD", "kernel", "DtoH"]
+
+    def test_second_run_starts_from_caches(self):
+        words = ("run", EXAMPLES / "vector_add.cu", "--n", 1000)
+        assert va100(*words).returncode == 0
+        bare, cached = [], []
+        for _ in range(3):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", "pass"], check=True)
+            bare.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            assert va100(*words).returncode == 0
+            cached.append(time.perf_counter() - start)
+        assert min(cached) < min(bare) + 1.0
+
+    def test_models_differ(self, tmp_path):
+        times = {}
+        for model in ("A100-SXM4-40GB", "A100-SXM4-80GB"):
+            report = tmp_path / model
+            words = ("--model", model, "--quiet", f"--json={report}")
+            assert va100("run", *words, EXAMPLES / "saxpy.cu", "--n", 1 << 20).returncode == 0
+            times[model] = json.loads(report.read_text())["kernels"][0]["total_s"]
+        assert times["A100-SXM4-40GB"] > times["A100-SXM4-80GB"]
+
+    def test_executable(self, compiler, tmp_path):
+        binary = tmp_path / "program"
+        command = toolchain.compile_command(EXAMPLES / "saxpy.cu", [], compiler, binary)
+        subprocess.run(command, check=True)
+        outcome = va100("run", binary, "--n", 100)
+        assert outcome.returncode == 0
+        assert "saxpy" in outcome.stderr
+
+    def test_shell_of_virtual_gpus(self, compiler, tmp_path):
+        binary = tmp_path / "program"
+        subprocess.run(
+            toolchain.compile_command(EXAMPLES / "saxpy.cu", [], compiler, binary), check=True
+        )
+        script = f'eval "$({sys.executable} -m va100.cli env)"; exec {binary} --n 100'
+        outcome = subprocess.run(
+            ["/bin/sh", "-c", script], capture_output=True, text=True, check=False
+        )
+        assert outcome.returncode == 0, outcome.stderr
+        assert "PASSED" in outcome.stdout
+
+    def test_doctor_is_content(self):
+        outcome = va100("doctor")
+        assert outcome.returncode == 0, outcome.stdout
+        assert "a kernel of 64 threads wrote what it should" in outcome.stdout
+
+
+class TestRefusals:
+    def test_source_that_does_not_compile(self, compiler, tmp_path, runtime):
+        source = tmp_path / "wrong.cu"
+        source.write_text("int main() { return not_declared; }\n")
+        outcome = va100("run", source)
+        assert outcome.returncode == 1
+        assert "not_declared" in outcome.stderr
+        assert "nvcc could not compile" in outcome.stderr
+
+    def test_static_runtime_is_told(self, compiler, tmp_path):
+        source, binary = tmp_path / "empty.cu", tmp_path / "empty"
+        source.write_text(
+            "__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); return 0; }\n"
+        )
+        subprocess.run([compiler.path, "-arch=compute_80", "-o", binary, source], check=True)
+        assert target.links_static_runtime(binary)
+        if environment.is_built():
+            assert "-cudart shared" in va100("run", binary).stderr
+
+
+def test_without_nvcc_the_one_command_is_named(tmp_path, monkeypatch):
+    if not environment.is_built():
+        pytest.skip("the native core is not built")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    if toolchain.find_program("nvcc", Settings.from_environment()) is not None:
+        pytest.skip("nvcc is installed as a wheel")
+    outcome = va100("run", EXAMPLES / "saxpy.cu")
+    assert outcome.returncode == 1
+    assert "pip install 'va100[nvcc]'" in outcome.stderr

@@ -1,0 +1,84 @@
+"""Settings from an environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from va100 import config
+from va100.config import Settings
+from va100.errors import SetupError
+
+HOME = {"HOME": "/home/ada"}
+
+
+class TestFromEnvironment:
+    def test_defaults(self):
+        settings = Settings.from_environment(HOME)
+        assert (settings.model, settings.gpu_count, settings.workers) == ("A100-SXM4-80GB", 1, 0)
+        assert (settings.engine, settings.report, settings.log) == ("jit", None, False)
+        assert settings.cache_dir == Path("/home/ada/.cache/va100")
+        assert settings.chip.sm_count == 108
+
+    def test_cache_folders(self):
+        common = {**HOME, "XDG_CACHE_HOME": "/cache"}
+        assert Settings.from_environment(common).cache_dir == Path("/cache/va100")
+        own = {**common, "VA100_CACHE_DIR": "/own"}
+        assert Settings.from_environment(own).cache_dir == Path("/own")
+
+    def test_everything_set(self):
+        settings = Settings.from_environment(
+            {
+                **HOME,
+                "VA100_MODEL": "pcie80",
+                "VA100_GPUS": "16",
+                "VA100_WORKERS": "8",
+                "VA100_ENGINE": "reference",
+                "VA100_REPORT": "/tmp/r",
+                "VA100_LOG": "1",
+                "CUDA_HOME": "/cuda",
+            }
+        )
+        assert settings.model == "A100-PCIE-80GB"
+        assert (settings.gpu_count, settings.workers) == (16, 8)
+        assert (settings.engine, settings.report) == ("reference", Path("/tmp/r"))
+        assert settings.log
+        assert settings.cuda_home == Path("/cuda")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("VA100_GPUS", "0"),
+            ("VA100_GPUS", "17"),
+            ("VA100_GPUS", "-1"),
+            ("VA100_GPUS", "two"),
+            ("VA100_WORKERS", "5000"),
+            ("VA100_ENGINE", "magic"),
+            ("VA100_MODEL", "h100"),
+            ("VA100_MODEL", "a100"),
+            ("VA100_MODEL", "toaster"),
+        ],
+    )
+    def test_nonsense_is_refused_by_name(self, name, value):
+        with pytest.raises(SetupError, match=f"{name}={value}"):
+            Settings.from_environment({**HOME, name: value})
+
+    def test_empty_means_unset(self):
+        names = dict.fromkeys(config.VARIABLES, "")
+        assert Settings.from_environment({**HOME, **names}) == Settings.from_environment(HOME)
+
+
+class TestVariables:
+    def test_they_read_back(self):
+        settings = Settings.from_environment({**HOME, "VA100_GPUS": "2", "VA100_REPORT": "/r"})
+        assert Settings.from_environment({**HOME, **settings.variables()}) == settings
+
+    def test_each_is_explained(self):
+        settings = Settings.from_environment({**HOME, "VA100_REPORT": "/r"})
+        assert set(settings.variables()) == set(config.VARIABLES)
+
+
+def test_python_library_can_be_loaded():
+    library = config.python_library()
+    assert library is None or (library.exists() and ".so" in library.name)
