@@ -22,9 +22,7 @@ CONTRACTS = {
     "web-at-the-edge",
 }
 
-LINT = (
-    "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(cache_dir=None))"
-)
+LINT = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(cache_dir=None))"
 
 
 def settings() -> dict:
