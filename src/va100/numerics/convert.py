@@ -100,4 +100,5 @@ def saturate_integer(value: npt.NDArray[Any], target: npt.DTypeLike) -> npt.NDAr
     limits = np.iinfo(target)
     low = max(limits.min, int(np.iinfo(value.dtype).min))
     high = min(limits.max, int(np.iinfo(value.dtype).max))
-    return np.clip(value, low, high).astype(target)
+    clamped: npt.NDArray[Any] = np.clip(value, low, high).astype(target)
+    return clamped

@@ -100,23 +100,27 @@ def widen_to_f32(fmt: FloatFormat, bits: Bits) -> Bits:
 
 def is_nan(fmt: FloatFormat, bits: Bits) -> Mask:
     """Whether each value is a NaN."""
-    return magnitude(fmt, bits) > fmt.infinity
+    result: Mask = magnitude(fmt, bits) > fmt.infinity
+    return result
 
 
 def is_infinite(fmt: FloatFormat, bits: Bits) -> Mask:
     """Whether each value is an infinity."""
-    return magnitude(fmt, bits) == fmt.infinity
+    result: Mask = magnitude(fmt, bits) == fmt.infinity
+    return result
 
 
 def is_subnormal(fmt: FloatFormat, bits: Bits) -> Mask:
     """Whether each value is subnormal; zero is not."""
     size = magnitude(fmt, bits)
-    return (size != 0) & (size < fmt.smallest_normal)
+    result: Mask = (size != 0) & (size < fmt.smallest_normal)
+    return result
 
 
 def magnitude(fmt: FloatFormat, bits: Bits) -> Bits:
     """Bits without the sign."""
-    return bits & fmt.dtype.type(fmt.sign_bit - 1)
+    size: Bits = bits & fmt.dtype.type(fmt.sign_bit - 1)
+    return size
 
 
 def flush(fmt: FloatFormat, bits: Bits) -> Bits:

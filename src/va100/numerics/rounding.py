@@ -142,16 +142,18 @@ def round_significand(
 
 def _rounds_up(mode: str, sign: Mask, kept: U64, rest: U64, half: U64) -> Mask:
     """Whether the magnitude grows by one unit in the last place."""
+    inexact: Mask = rest != 0
+    up: Mask = np.zeros_like(sign)
     if mode == "rn":
         odd = (kept & np.uint64(1)) != 0
-        return (rest > half) | ((rest == half) & (rest != 0) & odd)
-    if mode == "rna":
-        return (rest >= half) & (rest != 0)
-    if mode == "rm":
-        return (rest != 0) & sign
-    if mode == "rp":
-        return (rest != 0) & ~sign
-    return np.zeros_like(sign)
+        up = (rest > half) | ((rest == half) & inexact & odd)
+    elif mode == "rna":
+        up = (rest >= half) & inexact
+    elif mode == "rm":
+        up = inexact & sign
+    elif mode == "rp":
+        up = inexact & ~sign
+    return up
 
 
 def _overflow(fmt: FloatFormat, mode: str, sign: Mask) -> U64:
@@ -271,8 +273,11 @@ def _normalised(bits: Bits) -> tuple[U64, I64]:
     fraction = (bits & np.uint32(0x7FFFFF)).astype(np.uint64)
     significand = np.where(field > 0, fraction | np.uint64(1 << 23), fraction)
     shift = np.clip(24 - _bit_length(significand), 0, 23)
-    return significand << shift.astype(np.uint64), np.maximum(field, 1) - 150 - shift
+    moved: U64 = significand << shift.astype(np.uint64)
+    exponent: I64 = np.maximum(field, 1) - 150 - shift
+    return moved, exponent
 
 
 def _finite(bits: Bits) -> Mask:
-    return (bits & np.uint32(0x7F800000)) != np.uint32(0x7F800000)
+    finite: Mask = (bits & np.uint32(0x7F800000)) != np.uint32(0x7F800000)
+    return finite

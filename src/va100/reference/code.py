@@ -25,7 +25,6 @@ from va100.ptx.program import (
     Instruction,
     Operand,
     Symbol,
-    Variable,
     Vector,
 )
 from va100.ptx.types import PtxType, Space
@@ -129,11 +128,12 @@ def link_kernel(
     addresses = {name: FUNCTION_BASE + 16 * i for i, name in enumerate(_callable_names(module))}
     offsets, param_bytes = _lay_params(functions[kernel])
     outer = {name: Place(Home.DEVICE, address) for name, address in module.addresses.items()}
-    outer |= {name: Place(Home.SHARED, offset) for name, offset in shared.items()}
+    outer |= _shared_places(shared, "")
     outer |= {name: Place(Home.CODE, address) for name, address in addresses.items()}
     codes = {}
     for name, flow in flows.items():
-        own, frame_bytes = _lay_frame(flow, shared)
+        own, frame_bytes = _lay_frame(flow)
+        own |= _shared_places(shared, name)
         if flow.function.is_kernel:
             own |= {p: Place(Home.PARAM, offset) for p, offset in offsets.items()}
         codes[name] = _code(module, flow, outer | own, frame_bytes, evaluators)
@@ -215,8 +215,11 @@ def _flatten(operands: Iterable[Operand | None]) -> Iterable[Operand]:
 
 def _lay_shared(
     module: LoadedModule, flows: Mapping[str, FlowGraph]
-) -> tuple[dict[str, int], int]:
-    """Offsets of all shared variables; unsized ones share the place after the others."""
+) -> tuple[dict[tuple[str, str], int], int]:
+    """Offsets of all shared variables, by function ("" for the module's) and name.
+
+    Unsized ones share the place after the others.
+    """
     used = {
         operand.name
         for flow in flows.values()
@@ -224,19 +227,25 @@ def _lay_shared(
         for operand in _flatten(instruction.operands)
         if isinstance(operand, Symbol)
     }
-    variables = [v for v in module.ptx.variables if v.name in used]
-    variables += [v for flow in flows.values() for v in flow.variables.values()]
-    shared = {v.name: v for v in variables if v.space is Space.SHARED}
-    offsets: dict[str, int] = {}
+    variables = {("", v.name): v for v in module.ptx.variables if v.name in used}
+    for function, flow in flows.items():
+        variables |= {(function, name): v for name, v in flow.variables.items()}
+    shared = {key: v for key, v in variables.items() if v.space is Space.SHARED}
+    offsets: dict[tuple[str, str], int] = {}
     end = 0
-    for name, variable in shared.items():
+    for key, variable in shared.items():
         if variable.size_bytes:
-            offsets[name] = align_up(end, variable.alignment_bytes)
-            end = offsets[name] + variable.size_bytes
-    unsized = {n: v for n, v in shared.items() if not v.size_bytes}
+            offsets[key] = align_up(end, variable.alignment_bytes)
+            end = offsets[key] + variable.size_bytes
+    unsized = {key: v for key, v in shared.items() if not v.size_bytes}
     end = align_up(end, max((v.alignment_bytes for v in unsized.values()), default=1))
-    offsets |= dict.fromkeys(unsized, end)
-    return offsets, end
+    return offsets | dict.fromkeys(unsized, end), end
+
+
+def _shared_places(offsets: Mapping[tuple[str, str], int], function: str) -> dict[str, Place]:
+    return {
+        name: Place(Home.SHARED, at) for (owner, name), at in offsets.items() if owner == function
+    }
 
 
 def _lay_params(kernel: Function) -> tuple[dict[str, int], int]:
@@ -248,18 +257,17 @@ def _lay_params(kernel: Function) -> tuple[dict[str, int], int]:
     return offsets, end
 
 
-def _lay_frame(flow: FlowGraph, shared: Mapping[str, int]) -> tuple[dict[str, Place], int]:
+def _lay_frame(flow: FlowGraph) -> tuple[dict[str, Place], int]:
     """Local variables, call parameters and the function's own parameters, in local memory."""
-    function = flow.function
-    variables: list[Variable] = [] if function.is_kernel else [*function.params, *function.returns]
-    variables += flow.variables.values()
+    own = flow.function.params if flow.function.is_kernel else ()
+    skipped = {parameter.name for parameter in own}
     places: dict[str, Place] = {}
     end = 0
-    for variable in variables:
-        if variable.name in shared or variable.space in (Space.GLOBAL, Space.CONST, Space.REG):
+    for name, variable in flow.variables.items():
+        if variable.space not in (Space.LOCAL, Space.PARAM) or name in skipped:
             continue
         offset = align_up(end, variable.alignment_bytes)
-        places[variable.name] = Place(Home.FRAME, offset)
+        places[name] = Place(Home.FRAME, offset)
         end = offset + variable.size_bytes
     return places, align_up(end, 16)
 

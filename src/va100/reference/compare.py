@@ -68,7 +68,9 @@ def selp(issue: Issue) -> None:
     """Select by a predicate."""
     destination, a, b, flag = issue.step.operands
     kind = issue.step.operation.type
-    issue.write(destination, np.where(issue.predicate(flag), issue.read(a, kind), issue.read(b, kind)))
+    issue.write(
+        destination, np.where(issue.predicate(flag), issue.read(a, kind), issue.read(b, kind))
+    )
 
 
 def slct(issue: Issue) -> None:
@@ -97,47 +99,17 @@ COMPARE: Final[Mapping[str, Callable[[Issue], None]]] = {
 # ---------------------------------------------------------------- comparisons
 
 
-def equal(a: Lanes, b: Lanes) -> Lanes:
-    """Equal."""
-    return a == b
-
-
-def not_equal(a: Lanes, b: Lanes) -> Lanes:
-    """Unequal."""
-    return a != b
-
-
-def less(a: Lanes, b: Lanes) -> Lanes:
-    """Less."""
-    return a < b
-
-
-def less_equal(a: Lanes, b: Lanes) -> Lanes:
-    """Less or equal."""
-    return a <= b
-
-
-def greater(a: Lanes, b: Lanes) -> Lanes:
-    """Greater."""
-    return a > b
-
-
-def greater_equal(a: Lanes, b: Lanes) -> Lanes:
-    """Greater or equal."""
-    return a >= b
-
-
 COMPARISONS: Final[Mapping[str, Callable[[Lanes, Lanes], Lanes]]] = {
-    "eq": equal,
-    "ne": not_equal,
-    "lt": less,
-    "le": less_equal,
-    "gt": greater,
-    "ge": greater_equal,
-    "lo": less,
-    "ls": less_equal,
-    "hi": greater,
-    "hs": greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
 }
 """Comparison to its function of typed values; NaN is :func:`_float_compared`'s."""
 
@@ -151,7 +123,8 @@ def _compared(issue: Issue, a: Operand | None, b: Operand | None) -> Lanes:
         x, y = words(x, U16), words(y, U16)
     if kind in FORMATS:
         return _float_compared(operation, FORMATS[kind], x, y)
-    return COMPARISONS[operation.compare](typed(x, kind), typed(y, kind))
+    true: Lanes = COMPARISONS[operation.compare](typed(x, kind), typed(y, kind))
+    return true
 
 
 def _float_compared(operation: Operation, fmt: FloatFormat, a: Lanes, b: Lanes) -> Lanes:

@@ -155,7 +155,7 @@ def _enter(issue: Issue, code: Code) -> None:
     )
     inside = Issue(warp, Group(frame, 0, issue.bits), issue.step, issue.bits)
     for parameter, argument in zip(code.function.params, arguments(issue, 2), strict=False):
-        _pass(issue, argument, inside, parameter)
+        _pass(issue, argument, inside, _name(parameter))
     group.frame, group.pc = frame, 0
     warp.resume(group)
 
@@ -169,42 +169,36 @@ def return_lanes(warp: Warp, group: Group, bits: int) -> None:
     outer = Issue(warp, Group(frame.parent, 0, bits), frame.call.step, bits)
     inner = Issue(warp, Group(frame, 0, bits), frame.call.step, bits)
     for place, value in zip(arguments(outer, 0), frame.code.function.returns, strict=False):
-        _pass(inner, _as_operand(value), outer, _as_variable(outer, place))
+        _pass(inner, _name(value), outer, place)
     moved = warp.detach(group, bits)
     moved.frame, moved.pc = frame.parent, frame.return_pc
     warp.resume(moved)
 
 
-def _as_operand(variable: Variable) -> Operand:
+def _name(variable: Variable) -> Operand:
     """How a function's own text names a parameter."""
     if variable.space is Space.REG:
         return Register(variable.name)
     return Symbol(variable.name)
 
 
-def _as_variable(issue: Issue, place: Operand | None) -> Variable | Register:
-    if isinstance(place, Register):
-        return place
-    assert isinstance(place, Symbol)
-    return issue.frame.code.flow.variables[place.name]
-
-
-def _pass(
-    source: Issue, value: Operand | None, target: Issue, place: Variable | Register
-) -> None:
+def _pass(source: Issue, value: Operand | None, target: Issue, place: Operand | None) -> None:
     """Copy one argument or result from one activation into another."""
-    if isinstance(place, Register) or place.space is Space.REG:
-        kind = target.frame.code.flow.registers[place.name]
-        target.write(Register(place.name), _value(source, value, RAW[kind].itemsize).astype(RAW[kind]))
+    if isinstance(place, Register):
+        kind = RAW[target.frame.code.flow.registers[place.name]]
+        target.write(place, _value(source, value, kind.itemsize).astype(kind))
         return
-    to = target.symbol_value(Symbol(place.name))
+    if not isinstance(place, Symbol):
+        raise source.broken(f"operand {place!r} takes no value of a call")
+    variable = target.frame.code.flow.variables[place.name]
+    to = target.symbol_value(place)
     storage = source.warp.cta.launch.storage
     if not isinstance(value, Symbol) or value.name not in source.frame.code.flow.variables:
-        bits = source.read_raw(value, np.dtype(f"u{place.size_bytes}"))
+        bits = source.read_raw(value, np.dtype(f"u{variable.size_bytes}"))
         storage.scatter(to[source.mask], bits[source.mask])
         return
     start = source.symbol_value(value)
-    for offset, size in _pieces(place):
+    for offset, size in _pieces(variable):
         word = storage.gather(start[source.mask] + np.uint64(offset), size)
         storage.scatter(to[source.mask] + np.uint64(offset), word)
 

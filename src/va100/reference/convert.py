@@ -39,7 +39,9 @@ def converted(operation: Operation, value: Lanes) -> Lanes:
         return _to_integer(operation, typed(value, source))
     if source.is_integer:
         fmt = FORMATS[target]
-        return _finished(operation, fmt, convert.integer_to_float(fmt, operation.rounding, typed(value, source)))
+        return _finished(
+            operation, fmt, convert.integer_to_float(fmt, operation.rounding, typed(value, source))
+        )
     fmt = FORMATS[source]
     if operation.ftz and fmt is F32:
         value = formats.flush(F32, value)

@@ -25,7 +25,7 @@ from va100.work import WARP_SIZE, Dim3, LaunchConfig
 if TYPE_CHECKING:
     from va100.reference.frame import Group
 
-ROUND: Final = 4000
+ROUND: Final = 1000
 """Steps a warp takes before the next one's turn."""
 
 
@@ -124,9 +124,11 @@ class Cta:
             for issue in meeting.issues
         ]
         for issue, members in waiting:
-            missing = members & issue.warp.live & ~issue.warp.rendezvous[
-                issue.step.operation.text, members
-            ].arrived
+            missing = (
+                members
+                & issue.warp.live
+                & ~issue.warp.rendezvous[issue.step.operation.text, members].arrived
+            )
             return Deadlock(
                 f"lanes 0x{issue.bits:08x} of warp {issue.warp.index} wait at {issue.group.waits} "
                 f"for lanes 0x{missing:08x}, which cannot arrive",
@@ -144,5 +146,3 @@ def _coordinates(block: Dim3, warp: int) -> tuple[Lanes, Lanes, Lanes]:
     flat = LANE + np.uint32(warp * WARP_SIZE)
     x, rest = flat % np.uint32(block.x), flat // np.uint32(block.x)
     return x, rest % np.uint32(block.y), rest // np.uint32(block.y)
-
-

@@ -102,13 +102,16 @@ class ReferenceEngine:
         rounds = steps = 0
         try:
             while True:
-                running += [Cta(launch, i) for i in itertools.islice(indices, resident - len(running))]
+                running += [
+                    Cta(launch, i) for i in itertools.islice(indices, resident - len(running))
+                ]
                 if not running:
                     return
                 steps += self._turn(running)
                 if self._step_limit is not None and steps > self._step_limit:
                     raise Deadlock(
-                        f"no end after {steps} warp instructions", kernel=launch.code.entry.function.name
+                        f"no end after {steps} warp instructions",
+                        kernel=launch.code.entry.function.name,
                     )
                 ended = [cta for cta in running if cta.finished]
                 for cta in ended:

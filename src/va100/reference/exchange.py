@@ -33,9 +33,7 @@ def _complete(issues: list[Issue]) -> None:
     operation = issues[0].step.operation
     present = sum(issue.bits for issue in issues)
     inputs = [_inputs(issue) for issue in issues]
-    together = [
-        merged(issues, [values[i] for values in inputs]) for i in range(len(inputs[0]))
-    ]
+    together = [merged(issues, [values[i] for values in inputs]) for i in range(len(inputs[0]))]
     results = EXCHANGE[operation.opcode](operation, present, *together)
     for issue in issues:
         for destination, result in zip(_destinations(issue), results, strict=False):
@@ -78,17 +76,23 @@ def _up(lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes) -> 
     return lane - offset, lane - offset >= high
 
 
-def _down(lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes) -> tuple[Lanes, Lanes]:
+def _down(
+    lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes
+) -> tuple[Lanes, Lanes]:
     del low, segment
     return lane + offset, lane + offset <= high
 
 
-def _butterfly(lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes) -> tuple[Lanes, Lanes]:
+def _butterfly(
+    lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes
+) -> tuple[Lanes, Lanes]:
     del low, segment
     return lane ^ offset, lane ^ offset <= high
 
 
-def _index(lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes) -> tuple[Lanes, Lanes]:
+def _index(
+    lane: Lanes, offset: Lanes, low: Lanes, high: Lanes, segment: Lanes
+) -> tuple[Lanes, Lanes]:
     del lane
     source = low | (offset & ~segment)
     return source, source <= high

@@ -52,7 +52,8 @@ def testp(operation: Operation, fmt: FloatFormat, a: Bits) -> Lanes:
 def copysign(operation: Operation, fmt: FloatFormat, a: Bits, b: Bits) -> Bits:
     """Magnitude of b with the sign of a."""
     del operation
-    return formats.magnitude(fmt, b) | (a & fmt.dtype.type(fmt.sign_bit))
+    result: Bits = formats.magnitude(fmt, b) | (a & fmt.dtype.type(fmt.sign_bit))
+    return result
 
 
 def add(operation: Operation, fmt: FloatFormat, a: Bits, b: Bits) -> Bits:
@@ -93,7 +94,8 @@ def absolute(operation: Operation, fmt: FloatFormat, a: Bits) -> Bits:
 def neg(operation: Operation, fmt: FloatFormat, a: Bits) -> Bits:
     """Flip the sign, of a NaN too."""
     del operation
-    return a ^ fmt.dtype.type(fmt.sign_bit)
+    result: Bits = a ^ fmt.dtype.type(fmt.sign_bit)
+    return result
 
 
 def minimum(operation: Operation, fmt: FloatFormat, a: Bits, b: Bits) -> Bits:

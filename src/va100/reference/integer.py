@@ -112,7 +112,8 @@ def mad(operation: Operation, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     product = mul(operation, a, b)
     if operation.saturate:
         return _clamp(product.astype(np.int64) + c)
-    return product + c
+    total: Lanes = product + c
+    return total
 
 
 def mul24(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
@@ -222,7 +223,9 @@ def brev(operation: Operation, a: Lanes) -> Lanes:
 def fns(operation: Operation, mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
     """Position of the n-th set bit from a base, up or down; all ones if there is none."""
     del operation
-    found = [_nth_set(*lane) for lane in zip(*map(np.ndarray.tolist, (mask, base, offset)), strict=True)]
+    found = [
+        _nth_set(*lane) for lane in zip(*map(np.ndarray.tolist, (mask, base, offset)), strict=True)
+    ]
     return np.array(found, np.uint32)
 
 
@@ -297,7 +300,9 @@ def bmsk(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
 
 def dp4a(operation: Operation, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Four-way byte dot product plus c."""
-    x, y = (_parts(v, kind, np.dtype(np.uint8)) for v, kind in zip((a, b), operation.types, strict=True))
+    x, y = (
+        _parts(v, kind, np.dtype(np.uint8)) for v, kind in zip((a, b), operation.types, strict=True)
+    )
     return _accumulated((x * y).sum(axis=1), c)
 
 
@@ -380,7 +385,8 @@ def _subtract(a: Lanes, b: Lanes, borrow: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _clamp(value: Lanes) -> Lanes:
-    return np.clip(value, _I32.min, _I32.max).astype(np.int32)
+    clamped: Lanes = np.clip(value, _I32.min, _I32.max).astype(np.int32)
+    return clamped
 
 
 def _doubled(value: Lanes) -> np.dtype[Any]:

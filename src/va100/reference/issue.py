@@ -185,16 +185,16 @@ class Issue:
         """Index among the active addresses of the first illegal one, or -1."""
         cta = self.warp.cta
         if space is Space.SHARED:
-            low, extent = np.uint64(cta.shared_address), cta.shared_bytes
-            outside = active - low + np.uint64(size_bytes) > np.uint64(extent)
-            outside |= active < low
+            offsets = active - np.uint64(cta.shared_address)
+            extent = cta.shared_bytes
         elif space is Space.LOCAL:
-            low = self.warp.local_bases[self.mask]
-            outside = active - low + np.uint64(size_bytes) > np.uint64(cta.launch.local_bytes)
-            outside |= active < low
+            offsets = active - self.warp.local_bases[self.mask]
+            extent = cta.launch.local_bytes
         else:
             return cta.launch.storage.first_illegal(active, size_bytes)
-        found = np.flatnonzero(outside)
+        # An address below the window wraps to a huge offset.
+        last = extent - size_bytes
+        found = np.flatnonzero(offsets > np.uint64(last)) if last >= 0 else np.zeros(1, np.int64)
         return int(found[0]) if found.size else -1
 
     # ------------------------------------------------------------ faults

@@ -32,19 +32,22 @@ def evaluate_logic(issue: Issue) -> None:
 def and_(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     """Conjunction."""
     del operation
-    return a & b
+    result: Lanes = a & b
+    return result
 
 
 def or_(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     """Disjunction."""
     del operation
-    return a | b
+    result: Lanes = a | b
+    return result
 
 
 def xor(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     """Exclusive disjunction."""
     del operation
-    return a ^ b
+    result: Lanes = a ^ b
+    return result
 
 
 def not_(operation: Operation, a: Lanes) -> Lanes:

@@ -109,5 +109,3 @@ def count(issue: Issue, addresses: Lanes, space: Space, size_bytes: int, *, stor
 
 def _elements(operand: Operand | None) -> tuple[Operand | None, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
-
-

@@ -56,7 +56,11 @@ def cvta(issue: Issue) -> None:
     operation = issue.step.operation
     destination, source = issue.step.operands
     space = operation.space or Space.GENERIC
-    value = issue.read(source, PtxType.U64) if _is_wide(operation.type) else issue.read(source, PtxType.U32)
+    value = (
+        issue.read(source, PtxType.U64)
+        if _is_wide(operation.type)
+        else issue.read(source, PtxType.U32)
+    )
     value = value.astype(np.uint64)
     convert = issue.from_generic if operation.to_space else issue.to_generic
     issue.write(destination, convert(value, space).astype(RAW[operation.type]))
@@ -124,4 +128,3 @@ MOVE: Final[Mapping[str, Callable[[Issue], None]]] = {
     "isspacep": isspacep,
 }
 """Opcode to its function."""
-

@@ -28,13 +28,10 @@ class Storage:
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
         self._views = {
-            size: np.frombuffer((word * (_ARENA_BYTES // size)).from_address(ARENA_BASE), f"u{size}")
-            for size, word in _WORDS.items()
+            size: _flat(word, ARENA_BASE, _ARENA_BYTES // size) for size, word in _WORDS.items()
         }
         granules = _ARENA_BYTES >> GRANULE_SHIFT
-        self._shadow = np.frombuffer(
-            (ctypes.c_uint8 * granules).from_address(SHADOW_BASE), np.uint8
-        )
+        self._shadow = _flat(ctypes.c_uint8, SHADOW_BASE, granules)
 
     def first_illegal(self, addresses: Addresses, size_bytes: int) -> int:
         """Index of the first address that may not be touched, or -1.
@@ -57,7 +54,8 @@ class Storage:
         """Read one word at each address; all are legal and aligned."""
         offsets = addresses - np.uint64(ARENA_BASE)
         if (offsets < np.uint64(_ARENA_BYTES)).all():
-            return self._views[size_bytes][offsets // np.uint64(size_bytes)]
+            words: Lanes = self._views[size_bytes][offsets // np.uint64(size_bytes)]
+            return words
         return np.array([self._word(int(a), size_bytes).value for a in addresses], f"u{size_bytes}")
 
     def scatter(self, addresses: Addresses, values: Lanes) -> None:
@@ -82,3 +80,8 @@ class Storage:
 
     def _word(self, address: int, size_bytes: int) -> ctypes.c_uint64:
         return _WORDS[size_bytes].from_address(address)  # type: ignore[return-value]
+
+
+def _flat(word: type[ctypes._SimpleCData[int]], address: int, count: int) -> Lanes:
+    """See memory at an address as an array; it stays the arena's."""
+    return np.ctypeslib.as_array((word * count).from_address(address))

@@ -67,7 +67,9 @@ def assertfail(issue: Issue, arguments: list[Lanes]) -> None:
     storage = issue.warp.cta.launch.storage
     lane = issue.lane_at(0)
     message, file, line, function = (int(arguments[i][lane]) for i in range(4))
-    texts = [storage.text(address).decode(errors="replace") for address in (message, file, function)]
+    texts = [
+        storage.text(address).decode(errors="replace") for address in (message, file, function)
+    ]
     place = issue.place(lane)
     place |= {"file": texts[1] or place["file"], "line": line if texts[1] else place["line"]}
     raise AssertFailed(condition=texts[0], **place)

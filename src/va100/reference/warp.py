@@ -23,9 +23,9 @@ from va100.work import WARP_SIZE
 if TYPE_CHECKING:
     from va100.reference.cta import Cta
 
-PATIENCE: Final = 2000
+PATIENCE: Final = 300
 """Steps a ready group waits for others before its turn comes."""
-TURN: Final = 500
+TURN: Final = 200
 """Steps such a turn lasts."""
 
 
