@@ -34,6 +34,21 @@ class LaunchOutcome:
     """What device-side ``printf`` wrote."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelDescription:
+    """Facts of a kernel that ``cuFuncGetAttribute`` and launches ask for."""
+
+    params: tuple[tuple[int, int], ...]
+    """Offset and size in bytes."""
+    param_bytes: int
+    static_shared_bytes: int
+    local_bytes: int
+    const_bytes: int
+    registers: int
+    max_threads: int
+    required_block: tuple[int, int, int]
+
+
 class Engine(Protocol):
     """Executes kernels. Faults are raised as :class:`va100.errors.DeviceFault`."""
 

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
+from va100.gpu.place import function_addresses
 from va100.ptx.program import Function, PtxModule, Variable
 from va100.ptx.types import Space
-
-FUNCTION_BASE: Final = 0x7F00_0000_0000
-"""Address of function 0; function k lies 16 bytes further each.  Nothing is mapped there."""
-FUNCTION_STRIDE: Final = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
@@ -55,12 +50,6 @@ def collect(module: PtxModule, local_shared: tuple[Variable, ...] = ()) -> Symbo
         if function.body is not None or function.name not in functions:
             functions[function.name] = function
     return Symbols(ordinals, shared, total, functions, function_addresses(module))
-
-
-def function_addresses(module: PtxModule) -> dict[str, int]:
-    """Number every function of a module."""
-    names = dict.fromkeys(f.name for f in module.functions)
-    return {name: FUNCTION_BASE + FUNCTION_STRIDE * k for k, name in enumerate(names)}
 
 
 def _shared_layout(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:

@@ -1,0 +1,323 @@
+"""The one crossing from the native driver into Python: load an image, compile, price, explain.
+
+Answers the calls of ``native/include/va100/backend.h``.  Which engine compiles is decided by the
+composition root, which hands it in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from va100 import errors
+from va100.gpu.arena import Arena
+from va100.gpu.launch import KernelDescription, LoadedModule
+from va100.gpu.native import library
+from va100.gpu.place import place_module, remove_module
+from va100.perf.kernel import KernelEstimate, estimate
+from va100.ptx.parser import parse
+from va100.ptx.program import PtxModule
+from va100.ptx.verify import verify
+from va100.spec.model import ChipSpec
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+
+SUCCESS: Final = 0
+_STATUS: Final = (
+    (errors.PtxSyntaxError, 218),
+    (errors.PtxVerifyError, 218),
+    (errors.UnsupportedInstruction, 801),
+    (errors.OutOfMemory, 2),
+    (errors.OutOfResources, 701),
+    (errors.LinkError, 218),
+    (errors.ImageError, 209),
+    (errors.Va100Error, 999),
+)
+"""Error class to ``CUresult``, the first that fits."""
+
+
+class Variant(Protocol):
+    """Machine code of a kernel for a block shape, as the driver keeps it."""
+
+    @property
+    def native(self) -> ctypes.Structure:
+        """``va_variant``."""
+        ...
+
+    @property
+    def resources(self) -> KernelResources:
+        """What the kernel needs of an SM."""
+        ...
+
+    def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
+        """What the launch's block counters amount to."""
+        ...
+
+    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.DeviceFault:
+        """The exception a fault stands for."""
+        ...
+
+
+class Compiler(Protocol):
+    """What the driver needs of an engine."""
+
+    def variant(self, module: LoadedModule, kernel: str, block: Dim3) -> Variant:
+        """Compile a kernel for a block shape."""
+        ...
+
+    def describe(self, module: PtxModule, kernel: str) -> KernelDescription:
+        """Say what a kernel needs before it is compiled."""
+        ...
+
+
+# ------------------------------------------------------------------ native structures
+
+
+class _Param(ctypes.Structure):
+    _fields_ = (("offset_bytes", ctypes.c_uint32), ("size_bytes", ctypes.c_uint32))
+
+
+class _KernelInfo(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("compiler_id", ctypes.c_uint64),
+        ("param_count", ctypes.c_uint32),
+        ("params", ctypes.POINTER(_Param)),
+        ("param_bytes", ctypes.c_uint32),
+        ("static_shared_bytes", ctypes.c_uint32),
+        ("local_bytes", ctypes.c_uint32),
+        ("const_bytes", ctypes.c_uint32),
+        ("registers", ctypes.c_uint32),
+        ("max_threads", ctypes.c_uint32),
+        ("required_block", ctypes.c_uint32 * 3),
+        ("ptx_version", ctypes.c_uint32),
+    )
+
+
+class LaunchRecord(ctypes.Structure):
+    """``va_launch_record``."""
+
+    _fields_ = (
+        ("compiler_id", ctypes.c_uint64),
+        ("variant_id", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("dynamic_shared_bytes", ctypes.c_uint32),
+        ("stream", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("counter_count", ctypes.c_uint32),
+        ("counters", ctypes.POINTER(ctypes.c_uint64)),
+        ("duration_s", ctypes.c_double),
+    )
+
+
+_LOAD = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_int,
+    ctypes.POINTER(ctypes.c_char), ctypes.c_size_t,
+)  # fmt: skip
+_UNLOAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_COMPILE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint32), ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_char), ctypes.c_size_t,
+)  # fmt: skip
+_PRICE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(LaunchRecord), ctypes.c_size_t)
+_EXPLAIN = ctypes.CFUNCTYPE(
+    None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char),
+    ctypes.c_size_t,
+)  # fmt: skip
+
+
+class _Backend(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("load", _LOAD),
+        ("unload", _UNLOAD),
+        ("compile", _COMPILE),
+        ("price", _PRICE),
+        ("explain", _EXPLAIN),
+    )
+
+
+# ------------------------------------------------------------------ the backend
+
+
+@dataclass
+class _Kernel:
+    module: LoadedModule
+    name: str
+
+
+@dataclass
+class Backend:
+    """Answers the driver's calls with a compiler and a chip to price on.
+
+    ``fault_type`` is the native structure of a fault, which the engine knows.
+    """
+
+    compiler: Compiler
+    chip: ChipSpec
+    fault_type: type[ctypes.Structure]
+    arena: Arena = field(default_factory=Arena)
+    kernels: dict[int, _Kernel] = field(default_factory=dict)
+    modules: dict[int, LoadedModule] = field(default_factory=dict)
+    variants: dict[int, Variant] = field(default_factory=dict)
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _native: Any = None
+
+    def register(self) -> None:
+        """Hand the native driver this compiler."""
+        self._native = _Backend(
+            size=ctypes.sizeof(_Backend),
+            load=_LOAD(self._load),
+            unload=_UNLOAD(self._unload),
+            compile=_COMPILE(self._compile),
+            price=_PRICE(self._price),
+            explain=_EXPLAIN(self._explain),
+        )
+        library().va_set_backend(ctypes.byref(self._native))
+
+    def unregister(self) -> None:
+        """Take the compiler away; modules loaded before keep running."""
+        library().va_set_backend(None)
+
+    # ---------------------------------------------------------- load
+
+    def load(self, handle: int, text: str, device: int) -> None:
+        """Parse, verify and place a module and report what it holds."""
+        ptx = parse(text, f"module{len(self.modules) + 1}.ptx")
+        verify(ptx)
+        module = place_module(ptx, self.arena, device)
+        self.modules[handle] = module
+        lib = library()
+        for kernel in ptx.kernels:
+            description = self.compiler.describe(ptx, kernel.name)
+            compiler_id = next(self._ids)
+            self.kernels[compiler_id] = _Kernel(module, kernel.name)
+            info = _kernel_info(kernel.name, compiler_id, description, ptx)
+            lib.va_module_add_kernel(ctypes.c_void_p(handle), ctypes.byref(info))
+        for variable in ptx.variables:
+            address = module.addresses.get(variable.name)
+            if address is not None and variable.linkage != "extern":
+                lib.va_module_add_global(
+                    ctypes.c_void_p(handle),
+                    variable.name.encode(),
+                    ctypes.c_uint64(address),
+                    ctypes.c_uint64(variable.size_bytes),
+                    int(variable.managed),
+                )
+
+    def _load(
+        self, handle: int, image: Any, size: int, device: int, text: Any, room: int
+    ) -> int:
+        def act() -> None:
+            raw = ctypes.string_at(image, size).split(b"\0", 1)[0]
+            self.load(handle, raw.decode("utf-8", errors="replace"), device)
+
+        return _guarded(act, text, room)
+
+    def _unload(self, handle: int) -> None:
+        module = self.modules.pop(handle, None)
+        if module is not None:
+            remove_module(module)
+
+    # ---------------------------------------------------------- compile
+
+    def _compile(
+        self, compiler_id: int, block: Any, out: int, variant_id: Any, text: Any, room: int
+    ) -> int:
+        def act() -> None:
+            kernel = self.kernels[compiler_id]
+            variant = self.compiler.variant(kernel.module, kernel.name, Dim3(*block[:3]))
+            number = next(self._ids)
+            self.variants[number] = variant
+            native = variant.native
+            ctypes.memmove(out, ctypes.byref(native), ctypes.sizeof(native))
+            variant_id[0] = number
+
+        return _guarded(act, text, room)
+
+    # ---------------------------------------------------------- price and explain
+
+    def estimate(self, record: LaunchRecord) -> KernelEstimate:
+        """What an A100 would take for a finished launch."""
+        variant = self.variants[record.variant_id]
+        config = config_of(record)
+        counts = record.counters[: record.counter_count]
+        return estimate(
+            variant.counters(counts, config), config, variant.resources, self.chip,
+            kernel=self.kernels[record.compiler_id].name,
+        )  # fmt: skip
+
+    def _price(self, records: Any, count: int) -> int:
+        def act() -> None:
+            for i in range(count):
+                records[i].duration_s = self.estimate(records[i]).duration_s
+
+        return _guarded(act, None, 0)
+
+    def _explain(
+        self, compiler_id: int, variant_id: int, fault: int, text: Any, room: int
+    ) -> None:
+        def act() -> None:
+            kernel = self.kernels[compiler_id]
+            record = self.fault_type.from_address(fault)
+            error = self.variants[variant_id].explain(kernel.name, record, self.arena)
+            _write(text, room, str(error))
+
+        _guarded(act, text, room)
+
+
+def config_of(record: LaunchRecord) -> LaunchConfig:
+    """The shape of a recorded launch."""
+    return LaunchConfig(
+        grid=Dim3(*record.grid),
+        block=Dim3(*record.block),
+        dynamic_shared_bytes=record.dynamic_shared_bytes,
+    )
+
+
+def _kernel_info(
+    name: str, compiler_id: int, description: KernelDescription, ptx: PtxModule
+) -> _KernelInfo:
+    params = (_Param * max(len(description.params), 1))(*description.params)
+    return _KernelInfo(
+        name=name.encode(),
+        compiler_id=compiler_id,
+        param_count=len(description.params),
+        params=params,
+        param_bytes=description.param_bytes,
+        static_shared_bytes=description.static_shared_bytes,
+        local_bytes=description.local_bytes,
+        const_bytes=description.const_bytes,
+        registers=description.registers,
+        max_threads=description.max_threads,
+        required_block=(ctypes.c_uint32 * 3)(*description.required_block),
+        ptx_version=10 * ptx.version[0] + ptx.version[1],
+    )
+
+
+def status_of(error: errors.Va100Error) -> int:
+    """``CUresult`` of an exception."""
+    return next(code for kind, code in _STATUS if isinstance(error, kind))
+
+
+def _guarded(act: Callable[[], None], text: Any, room: int) -> int:
+    """Run; no exception crosses into C, its message does."""
+    try:
+        act()
+    except errors.Va100Error as error:
+        _write(text, room, str(error))
+        return status_of(error)
+    except Exception as error:  # noqa: BLE001  a defect of ours: said as one, not a crash
+        _write(text, room, f"internal error in va100: {type(error).__name__}: {error}")
+        return 999
+    return SUCCESS
+
+
+def _write(text: Any, room: int, message: str) -> None:
+    if text and room:
+        raw = message.encode()[: room - 1] + b"\0"
+        ctypes.memmove(text, raw, len(raw))

@@ -1,0 +1,122 @@
+"""What a program leaves behind: its launches, grouped and priced, as lines of JSON.
+
+The schema is told in :mod:`va100.profile.report_schema`, which reads them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from va100.driver.compile import Backend, LaunchRecord, config_of
+from va100.gpu.native import library
+from va100.units import NS
+
+_EVENT_LIMIT: Final = 20_000
+_BATCH: Final = 4096
+
+
+class _DriverLaunch(ctypes.Structure):
+    _fields_ = (("record", LaunchRecord), ("start_s", ctypes.c_double))
+
+
+def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, program: str) -> None:
+    """Write the report of this process so far."""
+    lines = [
+        {"type": "meta", "version": 1, "model": model, "gpu_count": gpu_count, "program": program}
+    ]
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    events: list[dict[str, Any]] = []
+    for launch in _launches():
+        _count(groups, backend, launch)
+        if len(events) < _EVENT_LIMIT:
+            events.append(_event(backend, launch))
+    for group in groups.values():
+        group["mean_s"] = group["total_s"] / group["count"]
+    lines += [*groups.values(), *events]
+    if len(events) == _EVENT_LIMIT:
+        lines.append({"type": "note", "text": f"only the first {_EVENT_LIMIT} events are kept"})
+    fault = _last_fault()
+    if fault:
+        lines.append({"type": "fault", "text": fault})
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def _launches() -> Iterator[_DriverLaunch]:
+    lib = library()
+    lib.va_driver_launches.restype = ctypes.c_size_t
+    first = 0
+    while True:
+        batch = (_DriverLaunch * _BATCH)()
+        total = lib.va_driver_launches(ctypes.c_size_t(first), batch, ctypes.c_size_t(_BATCH))
+        count = min(total - first, _BATCH)
+        yield from batch[:count]
+        first += count
+        if count < _BATCH:
+            return
+
+
+def _count(groups: dict[tuple[Any, ...], dict[str, Any]], backend: Backend, launch: Any) -> None:
+    record = launch.record
+    config = config_of(record)
+    name = backend.kernels[record.compiler_id].name
+    key = (name, config, record.device)
+    duration = record.duration_s
+    group = groups.get(key)
+    if group is None:
+        groups[key] = _group(backend, record, name, duration)
+        return
+    group["count"] += 1
+    group["total_s"] += duration
+    group["min_s"] = min(group["min_s"], duration)
+    group["max_s"] = max(group["max_s"], duration)
+
+
+def _group(backend: Backend, record: Any, name: str, duration: float) -> dict[str, Any]:
+    priced = backend.estimate(record)
+    resources = backend.variants[record.variant_id].resources
+    return {
+        "type": "kernel",
+        "kernel": name,
+        "device": record.device,
+        "grid": list(record.grid),
+        "block": list(record.block),
+        "dynamic_shared_bytes": record.dynamic_shared_bytes,
+        "registers": resources.registers_per_thread,
+        "shared_bytes": resources.static_shared_bytes + record.dynamic_shared_bytes,
+        "count": 1,
+        "total_s": duration,
+        "min_s": duration,
+        "max_s": duration,
+        "bound_by": priced.bound_by.value,
+        "occupancy": priced.occupancy.fraction,
+        "waves": priced.wave_count,
+        "parts": {p.bound.value: p.duration_s for p in priced.parts},
+        "assumed": list(priced.assumed),
+    }
+
+
+def _event(backend: Backend, launch: Any) -> dict[str, Any]:
+    record = launch.record
+    return {
+        "type": "event",
+        "kind": "kernel",
+        "name": backend.kernels[record.compiler_id].name,
+        "device": record.device,
+        "stream": record.stream,
+        "start_ns": round(launch.start_s / NS),
+        "end_ns": round((launch.start_s + record.duration_s) / NS),
+        "grid": list(record.grid),
+        "block": list(record.block),
+    }
+
+
+def _last_fault() -> str:
+    lib = library()
+    lib.va_driver_last_fault.restype = ctypes.c_char_p
+    text = lib.va_driver_last_fault()
+    return text.decode(errors="replace") if text else ""
