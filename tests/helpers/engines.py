@@ -35,7 +35,9 @@ class Loaded:
     def read(self, address: int, dtype: object, count: int) -> np.ndarray:
         """Download an array."""
         kind = np.dtype(dtype)
-        return np.frombuffer(self.module.arena.download(address, kind.itemsize * count), kind).copy()
+        return np.frombuffer(
+            self.module.arena.download(address, kind.itemsize * count), kind
+        ).copy()
 
     def run(
         self,

@@ -194,8 +194,8 @@ def _print_coverage(module: PtxModule) -> None:
     print(f"{module.name}: {len(counts)} forms, {executed} executed")
     for form in (form for form in ISA if form in counts):
         count, example = counts[form]
-        support = form.support.value
-        print(f"  {form.family.value:9} {support:9} {count:6d}  {spelling(form)}  e.g. {example.text}")
+        state = f"{form.family.value:9} {form.support.value:9}"
+        print(f"  {state} {count:6d}  {spelling(form)}  e.g. {example.text}")
 
 
 def _print_table(*, as_json: bool) -> None:

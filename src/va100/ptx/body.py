@@ -7,10 +7,12 @@ operand texts repeat and are remembered, and offsets are kept instead of line nu
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from va100.ptx.directives import LINKAGES, MAX_EXPANSION, VARIABLE_SPACES, DirectiveReader
-from va100.ptx.operands import MAX_DEPTH, OperandReader, Operands
+from va100.ptx.expressions import MAX_DEPTH
+from va100.ptx.operands import OperandReader, Operands
 from va100.ptx.program import Guard, Instruction, Label, Location, Scope, Span, Statement
 from va100.ptx.text import Cursor
 
@@ -142,6 +144,10 @@ class BodyReader:
         cursor.jump(end)
         if directive == ".loc":
             return self._location(start)
+        if directive == ".loc_intermediate":
+            found = self.directives.location(start)
+            self._statements.append(replace(found, intermediate=True))
+            return found.span.end
         if directive == ".reg":
             self._registers(start)
         elif directive == ".pragma":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from va100.ptx.operands import MAX_DEPTH, ExpressionReader, literal
+from va100.ptx.expressions import MAX_DEPTH, WARP_SIZE_NAME, ExpressionReader, literal
 from va100.ptx.program import (
     CallPrototype,
     Immediate,
@@ -44,12 +44,14 @@ TUNING: Final = {
     ".blocksareclusters": (0, 0),
     ".abi_preserve": (1, 1),
     ".abi_preserve_control": (1, 1),
+    ".minperctamemory": (1, 1),
 }
 """Directive between a function's parameters and its body, to how many numbers it takes."""
 
 MAX_EXPANSION: Final = 1 << 16
 """Names a ``x<N>`` declaration of memory variables, or zeros an initialiser, may stand for."""
 
+_MASKS: Final = tuple(0xFF << shift for shift in range(0, 64, 8))
 _VECTORS: Final = {".v2": 2, ".v4": 4, ".v8": 8}
 
 
@@ -100,11 +102,20 @@ class DirectiveReader:
         return tuple(numbers)
 
     def names(self, what: str) -> tuple[str, ...]:
-        """Read comma-separated names."""
-        found = [self.cursor.take_name(what)]
+        """Read comma-separated names; ``N<3>`` stands for ``N0, N1, N2``."""
+        found = self._enumerated(what)
         while self.cursor.accept(","):
-            found.append(self.cursor.take_name(what))
+            found += self._enumerated(what)
         return tuple(found)
+
+    def _enumerated(self, what: str) -> list[str]:
+        name = self.cursor.take_name(what)
+        count = self.count()
+        if count is None:
+            return [name]
+        if count > MAX_EXPANSION:
+            self.cursor.fail(f"{count} names in one list are too many")
+        return [f"{name}{index}" for index in range(count)]
 
     def type(self) -> PtxType:
         """Read a type specifier."""
@@ -346,19 +357,25 @@ class DirectiveReader:
             symbol = self._symbol()
             cursor.expect(")")
             return ("generic", Symbol(symbol.name, symbol.offset + reader.trailing_offset()))
-        if is_name(token) and token != "WARP_SZ":
+        if is_name(token) and token != WARP_SIZE_NAME:
             symbol = reader.symbol()
             if cursor.accept("="):
                 return (symbol.name, self._setting())
             return symbol
         value = reader.constant()
-        if value.kind == "int" and cursor.accept("("):
+        if value.kind == "int" and cursor.peek() == "(":
+            if value.value not in _MASKS:
+                cursor.fail(f"{value.value:#x} selects no byte; expected 0xFF, 0xFF00, …")
+            cursor.take()
             element = self._masked(value.value)
             cursor.expect(")")
             return element
         return value
 
     def _masked(self, mask: int) -> InitialElement:
+        if not is_name(self.cursor.peek()):
+            value = self.integer("a name or a constant")
+            return Immediate(((value & mask) >> (_MASKS.index(mask) * 8)) & 0xFF, "int")
         if self.cursor.accept("generic"):
             self.cursor.expect("(")
             symbol = self._symbol()
@@ -382,7 +399,7 @@ class DirectiveReader:
     # -- other directives
 
     def location(self, start: int) -> Location:
-        """Read after ``.loc``."""
+        """Read after ``.loc``, or ``.loc_intermediate``, which has the three numbers only."""
         cursor = self.cursor
         file, line, column = (self.literal("a number of .loc") for _ in range(3))
         function_name = ""
@@ -404,8 +421,14 @@ class DirectiveReader:
         return Location(file, line, column, Span(start, end), function_name, inlined_at)
 
     def _function_name(self) -> str:
-        symbol = self._symbol()
-        return f"{symbol.name}+{symbol.offset}" if symbol.offset else symbol.name
+        """Read a label or section, perhaps with an offset: ``.debug_str+16``."""
+        cursor = self.cursor
+        name = cursor.peek()
+        if not is_name(name.removeprefix(".")):
+            cursor.fail_expected("a label in .debug_str")
+        cursor.take()
+        offset = ExpressionReader(cursor, cursor.position, len(cursor.code)).trailing_offset()
+        return f"{name}+{offset}" if offset else name
 
     def pragma(self, start: int) -> Pragma:
         """Read after ``.pragma``."""

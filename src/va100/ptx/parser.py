@@ -27,6 +27,8 @@ from va100.ptx.text import Cursor
 from va100.ptx.types import Space
 
 _SECTION_END: Final = re.compile(r'(?:[^"{}]|"[^"\n]*")*+')
+_SOURCES_END: Final = re.compile(r"[{}]|\.source_begin\b.*?\.source_end\b", re.DOTALL)
+_REST_OF_LINE: Final = re.compile(r"[^\n]*")
 _DWARF: Final = re.compile(r"@@DWARF[^\n]*")
 _VERSION: Final = re.compile(r"\s*(\d{1,4})\.(\d{1,4})(?![\w.])")
 
@@ -117,10 +119,9 @@ class _ModuleReader:
         self.cursor.jump(match.end())
 
     def _target(self, start: int) -> None:
+        del start  # a later .target adds to an earlier one
         targets = self.directives.names("a target such as sm_80")
-        if self.target is not None and self.target != targets:
-            raise self.cursor.error(start, ".target is given twice")
-        self.target = targets
+        self.target = tuple(dict.fromkeys((self.target or ()) + targets))
 
     def _address_size(self, start: int) -> None:
         size = self.directives.literal("32 or 64")
@@ -152,6 +153,31 @@ class _ModuleReader:
             raise cursor.error(end, f"expected '}}' to end section {name}")
         cursor.jump(end + 1)
         self.items.append(Section(name, cursor.source[begin:end], Span(start, end + 1)))
+
+    def _embedded_sources(self, start: int) -> None:
+        """Keep ``{ … }`` with nested braces, sources between their marks passed over."""
+        cursor = self.cursor
+        begin = cursor.position
+        cursor.expect("{")
+        depth = 1
+        position = cursor.position
+        while depth:
+            match = _SOURCES_END.search(cursor.code, position)
+            if match is None:
+                raise cursor.error(start, "expected '}' to end the sources")
+            depth += {"{": 1, "}": -1}.get(match.group(), 0)
+            position = match.end()
+        cursor.jump(position)
+        name = ".nv_intermediate_source_section"
+        text = cursor.source[begin:position]
+        self.items.append(Section(name, text, Span(start, position)))
+
+    def _language(self, start: int) -> None:
+        end = _REST_OF_LINE.match(self.cursor.code, self.cursor.position)
+        position = end.end() if end else self.cursor.position
+        text = self.cursor.source[start + len(".language") : position].rstrip()
+        self.cursor.jump(position)
+        self.items.append(Section(".language", text, Span(start, position)))
 
     def _dwarf_line(self, start: int) -> None:
         match = _DWARF.match(self.cursor.source, start)
@@ -218,4 +244,6 @@ _HEADERS: Final = {
     ".file": _ModuleReader._file,
     ".section": _ModuleReader._section,
     ".pragma": _ModuleReader._pragma,
+    ".language": _ModuleReader._language,
+    ".nv_intermediate_source_section": _ModuleReader._embedded_sources,
 }

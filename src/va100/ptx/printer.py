@@ -69,7 +69,7 @@ def print_instruction(instruction: Instruction) -> str:
     return f"{guard}{instruction.op}{' ' if operands else ''}{operands};"
 
 
-def print_operand(operand: Operand | None) -> str:  # noqa: C901, PLR0911, PLR0912  one case a kind
+def print_operand(operand: Operand | None) -> str:  # noqa: C901  one case a kind
     """Print one operand; ``None`` is the sink ``_``."""
     match operand:
         case None:
@@ -96,7 +96,6 @@ def print_operand(operand: Operand | None) -> str:  # noqa: C901, PLR0911, PLR09
             return "[" + ", ".join(print_operand(part) for part in parts) + "]"
         case CallArguments(elements):
             return "(" + ", ".join(print_operand(e) for e in elements) + ")"
-
 
 
 def _immediate(value: Immediate) -> str:
@@ -133,6 +132,8 @@ def _item(item: TopLevel) -> list[str]:
             return [f'.file {index} "{path}"' + "".join(f", {n}" for n in trailer)]
         case Section("@@DWARF", text, _):
             return [f"@@DWARF{text}"]
+        case Section((".nv_intermediate_source_section" | ".language") as name, text, _):
+            return [f"{name}{text}"]
         case Section(name, text, _):
             return [f".section {name} {{{text}}}"]
         case Alias(name, aliasee, _):
@@ -270,7 +271,8 @@ def _registers(declaration: RegisterDecl) -> str:
 
 
 def _location(location: Location) -> str:
-    text = f".loc {location.file} {location.line} {location.column}"
+    kind = ".loc_intermediate" if location.intermediate else ".loc"
+    text = f"{kind} {location.file} {location.line} {location.column}"
     if location.function_name:
         text += f", function_name {location.function_name}"
     if location.inlined_at is not None:

@@ -141,7 +141,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """``name:``"""
+    """``name:``."""
 
     name: str
     span: Span
@@ -216,7 +216,10 @@ class PointerAttribute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """``.loc file line column`` with optional inlining: ``function_name`` and ``inlined_at``."""
+    """``.loc file line column`` with optional inlining: ``function_name`` and ``inlined_at``.
+
+    ``intermediate`` marks ``.loc_intermediate``, the place in a compiler's own form.
+    """
 
     file: int
     line: int
@@ -224,11 +227,12 @@ class Location:
     span: Span
     function_name: str = ""
     inlined_at: tuple[int, int, int] | None = None
+    intermediate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
-    """``.pragma "text";``"""
+    """``.pragma "text";``."""
 
     texts: tuple[str, ...]
     span: Span
@@ -236,7 +240,7 @@ class Pragma:
 
 @dataclass(frozen=True, slots=True)
 class CallPrototype:
-    """``name: .callprototype (ret) _ (params);``"""
+    """``name: .callprototype (ret) _ (params);``."""
 
     name: str
     returns: tuple[Variable, ...]
@@ -306,7 +310,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """``.file index "path"``"""
+    """``.file index "path"``."""
 
     index: int
     path: str
@@ -316,7 +320,11 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A debug section, kept as its text."""
+    """A debug section, kept as its text.
+
+    ``name`` is ``@@DWARF`` for a line of the old kind, ``.nv_intermediate_source_section`` for
+    sources embedded for debuggers, and ``.language`` for that directive's line.
+    """
 
     name: str
     text: str
@@ -325,7 +333,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """``.alias name, aliasee;``"""
+    """``.alias name, aliasee;``."""
 
     name: str
     aliasee: str

@@ -90,6 +90,8 @@ class CallRules:
         self, what: str, name: str, given: Sequence[Operand | None],
         wanted: tuple[Variable, ...], report: Report,
     ) -> None:  # fmt: skip
+        if wanted and _is_open(wanted[-1]) and len(given) == len(wanted) - 1:
+            wanted = wanted[:-1]  # nothing passed through the unsized array
         if len(given) != len(wanted):
             plural = "" if len(wanted) == 1 else "s"
             report(f"{name!r} has {len(wanted)} {what}{plural}, {len(given)} given")
@@ -126,11 +128,16 @@ class CallRules:
 
 
 def _parameter_mismatch(actual: Variable, formal: Variable) -> str:
-    if formal.shape and formal.shape[-1] == 0:
+    if _is_open(formal):
         return ""
     if actual.size_bytes != formal.size_bytes:
         return f"{_spelled(actual)} is given, {_spelled(formal)} is wanted"
     return ""
+
+
+def _is_open(formal: Variable) -> bool:
+    """Tell whether a parameter is an array without a size: it takes what is passed."""
+    return formal.shape[-1:] == (0,)
 
 
 def _spelled(variable: Variable) -> str:

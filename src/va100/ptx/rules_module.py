@@ -37,25 +37,30 @@ _OTHER_TARGETS: Final = frozenset(
 _MAX_THREADS: Final = 1024
 _MAX_EXTENTS: Final = (1024, 1024, 64)
 _MAX_REGISTERS: Final = 255
-_MAX_KERNEL_PARAMETER_BYTES: Final = 4352
+_MAX_PARAMETER_BYTES: Final = 32764
+_MAX_PARAMETER_BYTES_BEFORE: Final = 4352
+_LARGE_PARAMETERS: Final = (8, 1)
+"""The PTX version from which parameters may have the larger size."""
+
 _MAX_CONSTANT_BYTES: Final = 65536
 _MAX_STATIC_SHARED_BYTES: Final = 49152
+_FUNCTION_DIRECTIVES: Final = frozenset({"noreturn", "abi_preserve", "abi_preserve_control"})
 _CLUSTER: Final = frozenset(
     {"explicitcluster", "reqnctapercluster", "maxclusterrank", "blocksareclusters"}
 )
+_SIZED_SPACES: Final = frozenset({Space.GLOBAL, Space.CONST, Space.LOCAL})
 _MAX_ALIGNMENT: Final = 1 << 16
 
 
 def check_header(module: PtxModule, report: Report) -> None:
     """Check ``.version``, ``.target`` and ``.address_size``."""
-    start = Span(0, 0)
     if module.version > NEWEST_VERSION:
         report(
             _span_of(module, ".version"),
             f"PTX ISA {_dotted(module.version)} is newer than {_dotted(NEWEST_VERSION)}",
             "make the PTX with CUDA 13 or earlier",
         )
-    if module.address_size != 64:  # noqa: PLR2004
+    if module.address_size != 64:
         report(_span_of(module, ".address_size"), "only 64-bit addresses are supported", "")
     architectures = 0
     for target in module.target:
@@ -65,8 +70,8 @@ def check_header(module: PtxModule, report: Report) -> None:
             _check_architecture(module, target, match, report)
         elif target not in _OTHER_TARGETS:
             report(_span_of(module, ".target"), f"unknown target {target!r}", "")
-    if architectures != 1:
-        report(_span_of(module, ".target") or start, "one target such as sm_80 is wanted", "")
+    if not architectures:
+        report(_span_of(module, ".target"), "one target such as sm_80 is wanted", "")
 
 
 def _check_architecture(
@@ -89,10 +94,8 @@ def _check_architecture(
 
 def architecture_of(module: PtxModule) -> int:
     """Read the target's number; the A100's when the text does not give a usable one."""
-    for target in module.target:
-        if match := _TARGET.fullmatch(target):
-            return min(int(match[1]), ARCHITECTURE)
-    return ARCHITECTURE
+    found = [int(match[1]) for target in module.target if (match := _TARGET.fullmatch(target))]
+    return min(max(found, default=ARCHITECTURE), ARCHITECTURE)
 
 
 def check_names(module: PtxModule, report: Report) -> None:
@@ -115,8 +118,19 @@ def check_names(module: PtxModule, report: Report) -> None:
                 report(item.span, f"{item.name!r} is declared twice", "")
             variables[item.name] = item
     for alias in (i for i in module.items if isinstance(i, Alias)):
-        if functions.get(alias.aliasee) is None or functions[alias.aliasee].body is None:
-            report(alias.span, f"{alias.aliasee!r} is no function defined here", "")
+        for problem in _alias_problems(alias, functions):
+            report(alias.span, problem, "")
+
+
+def _alias_problems(alias: Alias, functions: dict[str, Function]) -> Iterator[str]:
+    target = functions.get(alias.aliasee)
+    own = functions.get(alias.name)
+    if target is None or target.body is None or target.is_kernel:
+        yield f"{alias.aliasee!r} is no function defined here"
+    elif target.linkage == "weak":
+        yield f"{alias.aliasee!r} is weak, which an alias cannot stand for"
+    elif own is not None and (own.body is not None or _shape(own) != _shape(target)):
+        yield f"{alias.name!r} does not agree with {alias.aliasee!r}"
 
 
 def _check_redeclared(known: Function | None, new: Function, report: Report) -> None:
@@ -143,9 +157,7 @@ def check_variables(module: PtxModule, report: Report) -> None:
             constant_bytes += variable.size_bytes
         check_variable(variable, names, report)
     if constant_bytes > _MAX_CONSTANT_BYTES:
-        report(
-            Span(0, 0), f"{constant_bytes} bytes of .const; there are {_MAX_CONSTANT_BYTES}", ""
-        )
+        report(Span(0, 0), f"{constant_bytes} bytes of .const; there are {_MAX_CONSTANT_BYTES}", "")
 
 
 def check_variable(variable: Variable, names: set[str] | None, report: Report) -> None:
@@ -154,11 +166,13 @@ def check_variable(variable: Variable, names: set[str] | None, report: Report) -
         report(variable.span, "a predicate is a register only", "")
     if variable.align is not None and variable.align > _MAX_ALIGNMENT:
         report(variable.span, f"alignment {variable.align} is too large", "")
-    if variable.vector * variable.type.bits > 128:  # noqa: PLR2004
+    if variable.vector * variable.type.bits > 128:
         report(variable.span, "a vector is 16 bytes at most", "")
-    if 0 in variable.shape and variable.space in (Space.GLOBAL, Space.CONST, Space.LOCAL):
-        if variable.linkage != "extern":
-            report(variable.span, f"{variable.name!r} needs a size", "")
+    sized = variable.linkage != "extern" and variable.space in _SIZED_SPACES
+    if sized and 0 in variable.shape:
+        report(variable.span, f"{variable.name!r} needs a size", "")
+    if any(attribute.startswith("unified") for attribute in variable.attributes):
+        report(variable.span, ".unified needs sm_90; the A100 is sm_80", "")
     if variable.managed and variable.space is not Space.GLOBAL:
         report(variable.span, "only a .global variable can be managed", "")
     if variable.initializer is not None:
@@ -175,9 +189,7 @@ def _check_initializer(
     kind = variable.type
     for element in initializer.elements:
         if isinstance(element, Immediate):
-            if element.kind == "int" and not _fits(element.value, kind):
-                report(variable.span, f"{element.value} does not fit in .{kind.value}", "")
-            elif element.kind != "int" and kind.is_integer:
+            if element.kind != "int" and kind.is_integer:
                 report(variable.span, f".{kind.value} takes integers", "")
             continue
         symbol = element if isinstance(element, Symbol) else element[1]
@@ -187,39 +199,50 @@ def _check_initializer(
             if plain not in names:
                 report(variable.span, f"{plain!r} is not declared", "")
         if isinstance(element, Symbol) and kind.bits not in (32, 64):
-            report(variable.span, f".{kind.value} cannot hold the address of {symbol.name!r}"
-                   if isinstance(symbol, Symbol) else "", "use a mask such as 0xFF(name)")
+            report(
+                variable.span,
+                f".{kind.value} cannot hold the address of {symbol.name!r}"
+                if isinstance(symbol, Symbol)
+                else "",
+                "use a mask such as 0xFF(name)",
+            )
 
 
-def _fits(value: int, kind: PtxType) -> bool:
-    if kind.is_float:
-        return True
-    return -(1 << (kind.bits - 1)) <= value < 1 << kind.bits if kind.bits > 1 else True
-
-
-def check_directives(function: Function, report: Report) -> None:
+def check_directives(module: PtxModule, function: Function, report: Report) -> None:
     """Check a function's performance-tuning directives and parameters."""
-    numbers = dict(function.directives)
-    if len(numbers) != len(function.directives):
+    if function.attributes:
+        attribute = function.attributes[0].partition("(")[0]
+        report(function.span, f".{attribute} on a function needs sm_90; the A100 is sm_80", "")
+    if len(dict(function.directives)) != len(function.directives):
         report(function.span, "a directive is given twice", "")
     for name, values in function.directives:
-        if not function.is_kernel and name not in ("noreturn", "abi_preserve",
-                                                   "abi_preserve_control"):  # fmt: skip
-            report(function.span, f".{name} is for kernels only", "")
-        if name in _CLUSTER:
-            report(function.span, f".{name} needs sm_90; the A100 is sm_{ARCHITECTURE}", "")
-        if name in ("maxntid", "reqntid"):
-            for problem in _extent_problems(name, values):
-                report(function.span, problem, "")
-        if name == "maxnreg" and not 1 <= values[0] <= _MAX_REGISTERS:
-            report(function.span, f".maxnreg is 1 to {_MAX_REGISTERS}, not {values[0]}", "")
-    if {"maxntid", "reqntid"} <= numbers.keys():
+        for problem in _directive_problems(function, name, values):
+            report(function.span, problem, "")
+    names = {name for name, _ in function.directives}
+    if {"maxntid", "reqntid"} <= names:
         report(function.span, ".maxntid and .reqntid exclude each other", "")
-    if "noreturn" in numbers and (function.is_kernel or function.returns):
+    if "noreturn" in names and (function.is_kernel or function.returns):
         report(function.span, ".noreturn is for functions without return values", "")
+    _check_parameters(module, function, report)
+
+
+def _directive_problems(function: Function, name: str, values: tuple[int, ...]) -> Iterator[str]:
+    if not function.is_kernel and name not in _FUNCTION_DIRECTIVES:
+        yield f".{name} is for kernels only"
+    if name in _CLUSTER:
+        yield f".{name} needs sm_90; the A100 is sm_{ARCHITECTURE}"
+    if name in ("maxntid", "reqntid"):
+        yield from _extent_problems(name, values)
+    if name == "maxnreg" and not 1 <= values[0] <= _MAX_REGISTERS:
+        yield f".maxnreg is 1 to {_MAX_REGISTERS}, not {values[0]}"
+
+
+def _check_parameters(module: PtxModule, function: Function, report: Report) -> None:
     size = sum(parameter.size_bytes for parameter in function.params)
-    if function.is_kernel and size > _MAX_KERNEL_PARAMETER_BYTES:
-        report(function.span, f"{size} bytes of parameters; {_MAX_KERNEL_PARAMETER_BYTES} fit", "")
+    large = module.version >= _LARGE_PARAMETERS
+    most = _MAX_PARAMETER_BYTES if large else _MAX_PARAMETER_BYTES_BEFORE
+    if function.is_kernel and size > most:
+        report(function.span, f"{size} bytes of parameters; {most} fit", "")
     seen = set()
     for parameter in (*function.returns, *function.params):
         if parameter.name in seen and parameter.name != "_":
@@ -231,7 +254,7 @@ def check_directives(function: Function, report: Report) -> None:
 
 def _extent_problems(name: str, values: tuple[int, ...]) -> Iterator[str]:
     for axis, value, most in zip("xyz", values, _MAX_EXTENTS, strict=False):
-        if not 1 <= value <= most:
+        if not 1 <= value <= (most if name == "reqntid" else _MAX_THREADS):
             yield f".{name}: {axis} is 1 to {most}, not {value}"
     if prod(values) > _MAX_THREADS:
         yield f".{name}: {prod(values)} threads; a CTA has at most {_MAX_THREADS}"

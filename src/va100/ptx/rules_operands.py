@@ -12,10 +12,10 @@ from typing import Final
 from va100.ptx.isa import Operation
 from va100.ptx.isa.form import Family
 from va100.ptx.isa.signature import Place, arity, places
-from va100.ptx.isa.special import SPECIAL_REGISTERS
+from va100.ptx.isa.special import PARSED_REGISTERS, SPECIAL_REGISTERS
+from va100.ptx.printer import print_operand
 from va100.ptx.program import (
     Address,
-    CallArguments,
     Immediate,
     Instruction,
     Negative,
@@ -32,6 +32,7 @@ from va100.ptx.types import PtxType, Space
 
 Report = Callable[[str], None]
 
+_SPECIAL: Final = {**SPECIAL_REGISTERS, **PARSED_REGISTERS}
 _BITS: Final = {8: "b8", 16: "b16", 32: "b32", 64: "b64", 128: "b128"}
 _SINKS: Final = frozenset({"atom", "mbarrier", "mov"})
 _RELAXED: Final = frozenset({"ld", "ldu", "st", "cvt"})
@@ -41,6 +42,7 @@ _PACKED: Final = frozenset(
         PtxType.E4M3X2, PtxType.E5M2X2, PtxType.F32X2,
     }
 )  # fmt: skip
+_NEVER_WIDER: Final = frozenset({PtxType.BF16, PtxType.BF16X2, PtxType.TF32})
 _COUNTS: Final = {1: "one operand", 2: "two operands", 3: "three operands", 4: "four operands"}
 _MAX_VECTOR_BITS: Final = 128
 _ADDRESS_OFFSET: Final = 1 << 31
@@ -128,7 +130,7 @@ class OperandRules:
             if operation.opcode not in _SINKS and not place.pair:
                 report(f"{operation.text} cannot discard its result into '_'")
             return
-        if not isinstance(operand, Register) or operand.name in SPECIAL_REGISTERS:
+        if not isinstance(operand, Register) or operand.name in _SPECIAL:
             report(f"the destination of {operation.text} is a register, not {_text(operand)}")
             return
         self._agree(operation, place.type, operand, report)
@@ -191,7 +193,8 @@ class OperandRules:
             report(f"{operation.text} takes a vector of {operation.vector}, not {_text(operand)}")
             return
         if place.type is not None and place.type.bits * operation.vector > _MAX_VECTOR_BITS:
-            report(f"{operation.text} moves more than 16 bytes, which needs sm_100; the A100 is sm_80")
+            wide = f"{operation.text} moves more than 16 bytes"
+            report(f"{wide}, which needs sm_100; the A100 is sm_80")
         for element in operand.elements:
             if operation.opcode in ("ld", "ldu"):
                 if element is not None:
@@ -230,7 +233,8 @@ class OperandRules:
             return  # several spaces in one operation
         if space in (None, Space.GENERIC):
             if variable.space in (Space.PARAM, Space.REG):
-                report(f"{base.name!r} is in .{variable.space.value}, which {operation.text} cannot reach")
+                where = f"{base.name!r} is in .{variable.space.value}"
+                report(f"{where}, which {operation.text} cannot reach")
         elif variable.space is not space:
             report(f"{base.name!r} is in .{variable.space.value}, not in .{space.value}")
 
@@ -249,11 +253,13 @@ class OperandRules:
             own = self._type_of(operand.name)
             if own is None:
                 return
-            if operand.name in SPECIAL_REGISTERS:
-                if kind.is_float or kind.bits > own.bits:
-                    report(f"{operand.name!r} is .{own.value}, {operation.text} takes .{kind.value}")
-            elif not agrees(kind, own, relaxed=operation.opcode in _RELAXED):
-                report(f"{operand.name!r} is .{own.value}, {operation.text} takes .{kind.value} here")
+            if operand.name in _SPECIAL:
+                fits = not kind.is_float and kind.bits <= own.bits
+            else:
+                fits = agrees(kind, own, relaxed=operation.opcode in _RELAXED)
+            if not fits:
+                wanted = f"{operation.text} takes .{kind.value} here"
+                report(f"{operand.name!r} is .{own.value}, {wanted}")
 
     def _symbol_value(
         self, operation: Operation, kind: PtxType, symbol: Symbol, report: Report
@@ -285,7 +291,7 @@ class OperandRules:
     ) -> None:
         kind = operation.type
         count = len(vector.elements)
-        if not kind.is_bits or count not in (2, 4) or kind.bits // count < 8:  # noqa: PLR2004
+        if not kind.is_bits or count not in (2, 4) or kind.bits // count < 8:
             report(f"{operation.text} cannot move {count} elements; use .b16 to .b128 and 2 or 4")
             return
         part = PtxType(_BITS[kind.bits // count])
@@ -315,7 +321,7 @@ class OperandRules:
         return self._type_of(operand.name) if isinstance(operand, Register) else None
 
     def _type_of(self, name: str) -> PtxType | None:
-        found = self._registers.get(name) or SPECIAL_REGISTERS.get(name)
+        found = self._registers.get(name) or _SPECIAL.get(name)
         return found or self._registers.get(name.partition(".")[0])
 
     def _variable(self, name: str) -> Variable | None:
@@ -331,7 +337,7 @@ def agrees(kind: PtxType, own: PtxType, *, relaxed: bool = False) -> bool:
         return kind is own
     if kind is own:
         return True
-    if own.bits > kind.bits and relaxed:
+    if own.bits > kind.bits and relaxed and kind not in _NEVER_WIDER:
         return not own.is_float and (not kind.is_float or own.is_bits)
     if own.bits != kind.bits:
         return False
@@ -356,34 +362,21 @@ def _constant_agrees(
             )
     elif kind.is_integer:
         report(f"{operation.text} takes an integer constant, not {_text(constant)}")
-    elif constant.kind == "f32" and kind.bits == 64:  # noqa: PLR2004
+    elif constant.kind == "f32" and kind.bits == 64:
         report(f"{operation.text} takes a 64-bit constant such as 0d3FF0000000000000")
-    elif kind.bits < 32:  # noqa: PLR2004
+    elif kind.bits < 32:
         report(f"{operation.text} takes its bits as an integer, not {_text(constant)}")
 
 
 def _text(operand: Operand | None) -> str:
     match operand:
-        case None:
-            return "'_'"
-        case Register(name):
-            return repr(name)
-        case Immediate(value, kind):
-            if kind == "int":
-                return str(value)
-            return f"0f{value:08X}" if kind == "f32" else f"0d{value:016X}"
-        case Symbol(name, _):
-            return repr(name)
         case Address() | TextureAddress():
             return "an address"
         case Vector(elements):
             return f"a vector of {len(elements)}"
         case Pair():
             return "a pair 'd|p'"
-        case Not(inner):
-            return f"'!{inner.name}'"
-        case Negative(inner):
-            return f"'-{inner.name}'"
-        case CallArguments():
-            return "a list in ( )"
-
+        case Immediate():
+            return print_operand(operand)
+        case _:
+            return repr(print_operand(operand))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from va100.errors import PtxVerifyError
-from va100.ptx.isa.special import LATER_REGISTERS, SPECIAL_REGISTERS
+from va100.ptx.isa.special import LATER_REGISTERS, PARSED_REGISTERS, SPECIAL_REGISTERS
 from va100.ptx.program import (
     Address,
     Alias,
@@ -169,32 +169,36 @@ class Resolver:
     def _walk(self, names: _Names, body: tuple[Statement, ...]) -> None:
         self._memos[-1].clear()
         for statement in body:
-            match statement:
-                case Instruction():
-                    self._instruction(statement)
-                case Location():
+            if isinstance(statement, Instruction):
+                self._instruction(statement)
+            elif isinstance(statement, Scope):
+                self._scope(statement)
+            elif isinstance(statement, Location):
+                if not statement.intermediate:
                     self._location = statement
-                case Label():
-                    self.result.labels[names.labels[statement.name]] = len(
-                        self.result.instructions
+            else:
+                self._declaration(names, statement)
+
+    def _declaration(self, names: _Names, statement: Statement) -> None:
+        match statement:
+            case Label():
+                unique = names.labels[statement.name]
+                self.result.labels[unique] = len(self.result.instructions)
+            case RegisterDecl():
+                for name, count in statement.names:
+                    self._declare_register(
+                        names, name, count, statement.type, statement.vector, statement.span
                     )
-                case RegisterDecl():
-                    for name, count in statement.names:
-                        self._declare_register(
-                            names, name, count, statement.type, statement.vector, statement.span
-                        )
-                    self._memos[-1].clear()
-                case Variable():
-                    self._declare_variable(names, statement)
-                    self._memos[-1].clear()
-                case Scope():
-                    self._scope(statement)
-                case CallPrototype():
-                    self.result.prototypes[names.tables[statement.name]] = statement
-                case TargetList():
-                    self._target_list(names, statement)
-                case _:
-                    pass
+                self._memos[-1].clear()
+            case Variable():
+                self._declare_variable(names, statement)
+                self._memos[-1].clear()
+            case CallPrototype():
+                self.result.prototypes[names.tables[statement.name]] = statement
+            case TargetList():
+                self._target_list(names, statement)
+            case _:
+                pass
 
     def _scope(self, scope: Scope) -> None:
         names = _Names()
@@ -268,18 +272,20 @@ class Resolver:
                 if resolved is base:
                     return operand
                 return Address(cast("Register | Symbol | None", resolved), offset)
-            case Not(inner):
+            case Not(inner) | Negative(inner):
                 return _rewrap(operand, inner, self._operand(inner))
-            case Negative(inner):
-                return _rewrap(operand, inner, self._operand(inner))
+            case _:
+                return self._compound(operand)
+
+    def _compound(self, operand: Operand) -> Operand:
+        match operand:
             case Vector(elements):
                 return _same(operand, Vector(self._all(elements)))
             case CallArguments(elements):
                 return _same(operand, CallArguments(self._all(elements)))
             case TextureAddress(parts):
-                return _same(
-                    operand, TextureAddress(cast("tuple[Operand, ...]", self._all(parts)))
-                )
+                resolved = cast("tuple[Operand, ...]", self._all(parts))
+                return _same(operand, TextureAddress(resolved))
             case Pair(first, second):
                 return _same(operand, Pair(*self._all((first, second))))
             case _:
@@ -297,13 +303,14 @@ class Resolver:
                 return self._declared(names, register, base, dot + component, found)
             if base in names.variables:
                 return Symbol(names.variables[base])
-        if name in SPECIAL_REGISTERS:
+        if name in SPECIAL_REGISTERS or name in PARSED_REGISTERS:
             return register
         if base in self._global:
             return Symbol(base)
         if name in LATER_REGISTERS:
             needed = LATER_REGISTERS[name]
-            self.problem(self._span, f"special register {name!r} needs sm_{needed}; the A100 is sm_80")
+            problem = f"special register {name!r} needs sm_{needed}; the A100 is sm_80"
+            self.problem(self._span, problem)
         else:
             self.problem(self._span, f"register {name!r} is not declared")
         return register
@@ -355,9 +362,7 @@ def _aliases(module: PtxModule) -> Iterator[Alias]:
     return (item for item in module.items if isinstance(item, Alias))
 
 
-def _in_range(
-    ranges: dict[str, tuple[PtxType, int, int]], name: str
-) -> tuple[PtxType, int] | None:
+def _in_range(ranges: dict[str, tuple[PtxType, int, int]], name: str) -> tuple[PtxType, int] | None:
     """Find ``%r7`` among ranges such as ``%r<10>``."""
     end = len(name.rstrip("0123456789"))
     for split in range(end, len(name)):
@@ -378,9 +383,7 @@ def _unwrapped(operand: Operand | None) -> Operand | None:
     return operand
 
 
-def _rewrap(
-    operand: Not | Negative, inner: Register, resolved: Operand | None
-) -> Not | Negative:
+def _rewrap(operand: Not | Negative, inner: Register, resolved: Operand | None) -> Not | Negative:
     if resolved is inner or not isinstance(resolved, Register):
         return operand
     return type(operand)(resolved)

@@ -31,9 +31,7 @@ _TOKEN: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+")
 
 
-def error_at(
-    kind: type[E], source: str, name: str, offset: int, problem: str, hint: str = ""
-) -> E:
+def error_at(kind: type[E], source: str, name: str, offset: int, problem: str, hint: str = "") -> E:
     """Build an error that points at a character of the text."""
     offset = min(max(offset, 0), len(source))
     start = source.rfind("\n", 0, offset) + 1

@@ -13,6 +13,7 @@ from typing import Final
 from va100.errors import PtxError, PtxVerifyError, UnsupportedInstruction
 from va100.ptx.isa import Operation, Support, look_up
 from va100.ptx.isa.decode import spelling
+from va100.ptx.isa.special import PARSED_REGISTERS
 from va100.ptx.program import (
     Alias,
     Function,
@@ -76,7 +77,7 @@ class _Verifier:
         check_variables(self.module, self.report)
         check_shared_size(self.module, self.report)
         for function in self.module.functions:
-            check_directives(function, self.report)
+            check_directives(self.module, function, self.report)
             if function.body is not None:
                 self._body(function)
         unique = {(e.line, e.column, e.problem): e for e in self.found}
@@ -198,8 +199,8 @@ def unsupported(module: PtxModule, kernel: Function) -> list[UnsupportedInstruct
     found = []
     for function in reachable(module, kernel):
         for instruction in instructions_of(function.body or ()):
-            operation = look_up(instruction.op)
-            if operation.form.support is Support.EXECUTED:
+            reason = _unsupported_reason(instruction)
+            if not reason:
                 continue
             found.append(
                 error_at(
@@ -208,10 +209,20 @@ def unsupported(module: PtxModule, kernel: Function) -> list[UnsupportedInstruct
                     module.name,
                     instruction.span.start,
                     f"{instruction.op!r} is not executed by this version",
-                    f"form {spelling(operation.form)}, reached from kernel {kernel.name!r}",
+                    f"{reason}, reached from kernel {kernel.name!r}",
                 )
             )
     return found
+
+
+def _unsupported_reason(instruction: Instruction) -> str:
+    operation = look_up(instruction.op)
+    if operation.form.support is not Support.EXECUTED:
+        return f"form {spelling(operation.form)}"
+    for operand in instruction.operands:
+        if isinstance(operand, Register) and operand.name in PARSED_REGISTERS:
+            return f"it reads {operand.name}"
+    return ""
 
 
 def reachable(module: PtxModule, function: Function) -> list[Function]:

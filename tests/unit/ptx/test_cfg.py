@@ -62,9 +62,7 @@ class TestBlocks:
         assert len(flow_of("bar.sync 0; trap; nanosleep.u32 4; ret;").blocks) == 1
 
     def test_indexed_branch_leads_to_its_distinct_targets(self):
-        flow = flow_of(
-            "T: .branchtargets B, A, B;\n@%p1 brx.idx %r1, T; ret;\nA: ret;\nB: ret;"
-        )
+        flow = flow_of("T: .branchtargets B, A, B;\n@%p1 brx.idx %r1, T; ret;\nA: ret;\nB: ret;")
         labels = {index: name for name, index in flow.labels.items()}
         assert [labels.get(s) for s in flow.blocks[0].successors] == ["B", "A", None]
         assert flow.target_lists["T"].targets == ("B", "A", "B")

@@ -136,6 +136,8 @@ class TestVariables:
         )
 
     def test_address_bytes(self):
+        found = variable(".global .u8 x = 0xFF00(0x12300 + 0x45);")
+        assert found.initializer.elements == ints(0x23)
         found = variable(".global .u8 x[3] = {0xFF(x), 0xFF00(x+4), 0xFF0000(generic(x)+1)};")
         assert found.initializer.elements == (
             (0xFF, Symbol("x")),
@@ -177,6 +179,8 @@ class TestVariables:
             (".global .u8 x[9][99999999] = {{1}, {2}};", "too many"),
             (".visible .extern .global .u32 x;", "only one linking directive"),
             (".global .u32 5;", "expected a variable name"),
+            (".global .u8 x = 0xF0(x);", "selects no byte"),
+            (".nv_intermediate_source_section { {", "expected '}'"),
         ],
     )
     def test_refused(self, text, expected):
@@ -276,6 +280,24 @@ class TestStatements:
         assert (len(proto.returns), len(proto.params), proto.noreturn) == (1, 1, True)
         assert isinstance(targets, TargetList)
         assert (targets.kind, targets.targets) == ("branchtargets", ("a", "b"))
+
+    def test_lists_of_numbered_labels(self):
+        (targets,) = body("t: .branchtargets N<3>, x;")
+        assert targets.targets == ("N0", "N1", "N2", "x")
+
+    def test_intermediate_locations(self):
+        (found,) = body(".loc_intermediate 3 100 10\n")
+        assert (found.line, found.intermediate) == (100, True)
+
+    def test_embedded_sources_and_language_are_kept(self):
+        sources = " {\n.code_block {\n.source_begin\n } at } all\n.source_end\n}\n}"
+        module = parse(f"{HEADER}.language CUDA C++\n.nv_intermediate_source_section{sources}\n")
+        language, section = module.items
+        assert (language.name, language.text) == (".language", " CUDA C++")
+        assert (section.name, section.text) == (
+            ".nv_intermediate_source_section",
+            sources,
+        )
 
     def test_pragma(self):
         (found,) = body('.pragma "nounroll";')
@@ -470,6 +492,7 @@ class TestOperands:
             ("[1.5]", "an address is an integer"),
             ("[x+1.5]", "an offset is an integer"),
             ("x[4]", "array indexing is not taken"),
+            ("[%rd1].unified", "needs sm_90"),
             ("{[%rd1], %r1}", "registers and constants only"),
             ("(1 ? 2)", "expected ':'"),
             ("(1", r"'\)'"),

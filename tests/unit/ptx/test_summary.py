@@ -8,7 +8,9 @@ from va100.ptx.cfg_text import flow_dot, flow_text
 from va100.ptx.parser import parse
 from va100.ptx.summary import form_counts, summarise
 
-TEXT = HEADER + """
+TEXT = (
+    HEADER
+    + """
 .extern .shared .align 16 .b8 dynamic[];
 .shared .f32 tile[32];
 .shared .f32 other[32];
@@ -26,6 +28,7 @@ L:  call helper;
     ret;
 }
 """
+)
 
 
 class TestSummarise:

@@ -153,6 +153,8 @@ class TestOperands:
             ("ld.global.u32 %r1, [f];", None),
             ("ld.global.u32 %r1, [%rd1, {%r1}];", "takes a plain address"),
             ("st.param.u64 [in], %rd1;", "parameter 'in' can only be read"),
+            ("cvt.rna.tf32.f32 %rd1, %f1;", "'%rd1' is .b64"),
+            ("cvt.rn.bf16.f32 %r1, %f1;", "'%r1' is .b32"),
             ("lop3.b32 %r1, %r2, %r3, %r4, 256;", "the truth table is 0 to 255, not 256"),
             ("lop3.b32 %r1, %r2, %r3, %r4, %r5;", "takes an integer constant"),
             ("bar.sync 16;", "barrier 16 does not exist"),
@@ -204,8 +206,7 @@ class TestDeclarations:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            (".global .u8 x = 256;", "256 does not fit in .u8"),
-            (".global .s8 x = -129;", "does not fit"),
+            (".global .u8 x = 256;", None),
             (".global .s32 x = 0xFFFFFFFF;", None),
             (".global .u32 x = 1.5;", ".u32 takes integers"),
             (".global .f32 x = 1;", None),
@@ -228,12 +229,21 @@ class TestDeclarations:
             (".func f; .func f (.param .b32 a) { ret; }", "does not agree"),
             (".func f; .entry f () { ret; }", "does not agree"),
             (".func f; .alias g, f;", "'f' is no function defined here"),
+            (".func f () {} .func g; .alias g, f;", None),
+            (".entry f () {} .alias g, f;", "'f' is no function defined here"),
+            (".weak .func f () {} .alias g, f;", "'f' is weak"),
+            (".func f () {} .func g (.param .b32 a); .alias g, f;", "'g' does not agree"),
+            (".func f () {} .func g () {} .alias g, f;", "'g' does not agree"),
+            (".func .attribute(.unified(1, 2)) f () {}", ".unified on a function needs sm_90"),
+            (".global .attribute(.unified(1, 2)) .u32 x;", ".unified needs sm_90"),
             (".entry k (.param .u32 a, .param .u32 a) { }", "'a' is declared twice"),
             (".entry k (.reg .u32 a) { }", "parameters are in .param"),
-            (".entry k (.param .b8 a[5000]) { }", "5000 bytes of parameters"),
+            (".entry k (.param .b8 a[32764]) { }", None),
+            (".entry k (.param .b8 a[32765]) { }", "32765 bytes of parameters; 32764 fit"),
             (".entry k () .maxntid 1025 { }", "x is 1 to 1024, not 1025"),
             (".entry k () .reqntid 32, 64 { }", "2048 threads"),
             (".entry k () .reqntid 1, 1, 65 { }", "z is 1 to 64"),
+            (".entry k () .maxntid 1, 1, 65 { }", None),
             (".entry k () .maxntid 0 { }", "x is 1 to 1024, not 0"),
             (".entry k () .maxntid 8 .reqntid 8 { }", "exclude each other"),
             (".entry k () .maxnreg 300 { }", "1 to 255"),
@@ -255,6 +265,8 @@ class TestDeclarations:
         [
             (".version 7.0 .target sm_80", None),
             (".version 6.0 .target sm_70, debug", None),
+            (".version 8.0 .target sm_70 .target sm_80", None),
+            (".version 8.0 .target sm_80 .target sm_90", "sm_90 code does not run"),
             (".version 9.9 .target sm_80", "newer than 9.5"),
             (".version 6.5 .target sm_80", "sm_80 needs PTX ISA 7.0"),
             (".version 8.0 .target sm_90", "sm_90 code does not run on the A100"),
@@ -272,6 +284,10 @@ class TestDeclarations:
             assert problems_found == []
         else:
             assert [p for p in problems_found if expected in p], problems_found
+
+    def test_parameters_before_ptx_8_1(self):
+        text = ".version 8.0\n.target sm_80\n.entry k (.param .b8 a[4353]) { }"
+        assert found(text) == ["4353 bytes of parameters; 4352 fit"]
 
     def test_instructions_newer_than_the_text(self):
         text = kernel_text("redux.sync.add.u32 %r1, %r2, -1;", header=".version 7.0 .target sm_75")
@@ -298,6 +314,10 @@ class TestCalls:
             ("call %f1, (5), P; P: .callprototype _ (.param .b32 _);", "cannot hold a function"),
             ("L: call %rd1, (5), L;", "is no .callprototype"),
             ("P: .callprototype _ (.param .b32 _); call %rd1, (5, 6), P;", "1 argument, 2 given"),
+            ("P: .callprototype _ (.param .b32 _, .param .b8 _[]); call %rd1, (5), P;", None),
+            ("P: .callprototype _ (.param .b32 _, .param .b8 _[]); { .param .b8 v[9]; "
+             "call %rd1, (5, v), P; }", None),
+            ("P: .callprototype _ (.param .b32 _, .param .b8 _[]); call %rd1, P;", "0 given"),
         ],
     )  # fmt: skip
     def test_signature(self, body, expected):
@@ -331,7 +351,9 @@ class TestErrors:
 
 
 class TestUnsupported:
-    TEXT = HEADER + """
+    TEXT = (
+        HEADER
+        + """
 .func inner () { .reg .u32 %a; vadd.u32.u32.u32 %a, %a, %a; ret; }
 .func outer () { call inner; ret; }
 .func taken () { .reg .u32 %a; vsub.u32.u32.u32 %a, %a, %a; ret; }
@@ -342,6 +364,7 @@ class TestUnsupported:
 .entry indirect () { .reg .u64 %f; P: .callprototype _ (); call %f, P; ret; }
 .entry clean () { ret; }
 """
+    )
 
     def operations(self, name):
         module = parse(self.TEXT)
@@ -359,6 +382,13 @@ class TestUnsupported:
 
     def test_nothing(self):
         assert self.operations("clean") == []
+
+    def test_registers_that_are_only_parsed(self):
+        body = ".reg .u64 %a; mov.u64 %a, %perctamemoryoffset; ret;"
+        module = parse(f"{HEADER}.entry k () .minperctamemory 64 {{ {body} }}")
+        assert problems(module) == []
+        (error,) = unsupported(module, module.kernels[0])
+        assert "reads %perctamemoryoffset" in error.hint
 
     def test_recursion_ends(self):
         module = parse(HEADER + ".func f; .func f () { call f; ret; } .entry k () { call f; }")

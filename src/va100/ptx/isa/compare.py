@@ -35,7 +35,9 @@ def _setp() -> tuple[Form, ...]:
     brain = partial(_FP16, anchor=_HALF_SECTION + "setp", since=(7, 8), min_sm=90)
     for combine, tail in (("", ""), (f" {_COMBINE}", "p")):
         for comparisons, types in _INTEGER_SOURCES:
-            rows.append(_ALU("setp", f"{comparisons}{combine} {types}", f"dqab{tail}", anchor=anchor))
+            rows.append(
+                _ALU("setp", f"{comparisons}{combine} {types}", f"dqab{tail}", anchor=anchor)
+            )
         rows += [
             _ALU("setp", f"{_FLOATING}{combine} ?ftz f32", f"dqab{tail}", anchor=anchor),
             _FP64("setp", f"{_FLOATING}{combine} f64", f"dqab{tail}", anchor=anchor),

@@ -98,9 +98,7 @@ def _mma() -> tuple[Form, ...]:
         ("m16n8k16|m16n8k32", "row col", "?kind::f8f6f4 f16|f32 e4m3|e5m2|e3m2|e2m3|e2m1 "
          "e4m3|e5m2|e3m2|e2m3|e2m1 f16|f32", (8, 4), 89),
     ):  # fmt: skip
-        rows.append(
-            _MMA(f"{_START} {shapes} {layout} {types}", "vvvv", since=since, min_sm=min_sm)
-        )
+        rows.append(_MMA(f"{_START} {shapes} {layout} {types}", "vvvv", since=since, min_sm=min_sm))
     return tuple(rows)
 
 

@@ -15,10 +15,8 @@ _SECTION: Final = "data-movement-and-conversion-instructions-"
 
 _LOAD_SPACES: Final = "const|global|local|param|param::entry|param::func|shared|shared::cta"
 _STORE_SPACES: Final = "global|local|param|param::func|shared|shared::cta"
-_L1: Final = (
-    "?L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
-)
-_L2: Final = "?L2::evict_first|L2::evict_last|L2::evict_normal"
+_L1: Final = "?L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
+_L2: Final = "L2::evict_first|L2::evict_last|L2::evict_normal"
 _HINT: Final = "?L2::cache_hint"
 _PREFETCH: Final = "?L2::64B|L2::128B|L2::256B"
 _VECTOR: Final = "?v2|v4"
@@ -28,26 +26,26 @@ _TYPES: Final = MEMORY_TYPES
 FORMS: Final[tuple[Form, ...]] = (
     _LSU("ld", f"?weak ?{_LOAD_SPACES} ?ca|cg|cs|lu|cv {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}",
          "vm?e", anchor=_SECTION + "ld"),
-    _LSU("ld", f"?weak ?{_LOAD_SPACES} {_L1} {_L2} {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}",
+    _LSU("ld", f"?weak ?{_LOAD_SPACES} {_L1} {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}",
          "vm?e", anchor=_SECTION + "ld", since=(7, 4)),
     _LSU("ld", f"volatile ?{_LOAD_SPACES} {_PREFETCH} {_VECTOR} {_TYPES}", "vm",
          anchor=_SECTION + "ld", since=(1, 1)),
-    _LSU("ld", f"relaxed|acquire {_SCOPES} ?{_LOAD_SPACES} {_L1} {_L2} {_HINT} {_PREFETCH} "
+    _LSU("ld", f"relaxed|acquire {_SCOPES} ?{_LOAD_SPACES} {_L1} {_HINT} {_PREFETCH} "
          f"{_VECTOR} {_TYPES}", "vm?e", anchor=_SECTION + "ld", since=(6, 0), min_sm=70),
     _LSU("ld", f"mmio relaxed sys ?global {_TYPES}", "vm", anchor=_SECTION + "ld", since=(8, 2),
          min_sm=70),
     _LSU("ld", f"global ?ca|cg|cs nc {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}", "vm?e",
          anchor=_SECTION + "ld-global-nc", since=(3, 1), min_sm=32),
-    _LSU("ld", f"global nc {_L1} {_L2} {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}", "vm?e",
+    _LSU("ld", f"global nc {_L1} {_HINT} {_PREFETCH} {_VECTOR} {_TYPES}", "vm?e",
          anchor=_SECTION + "ld-global-nc", since=(7, 4), min_sm=70),
     _LSU("ldu", f"?global {_VECTOR} {_TYPES}", "vm", anchor=_SECTION + "ldu", since=(2, 0)),
     _LSU("st", f"?weak ?{_STORE_SPACES} ?wb|cg|cs|wt {_HINT} {_VECTOR} {_TYPES}", "mv?e",
          anchor=_SECTION + "st"),
-    _LSU("st", f"?weak ?{_STORE_SPACES} {_L1} {_L2} {_HINT} {_VECTOR} {_TYPES}", "mv?e",
+    _LSU("st", f"?weak ?{_STORE_SPACES} {_L1} {_HINT} {_VECTOR} {_TYPES}", "mv?e",
          anchor=_SECTION + "st", since=(7, 4)),
     _LSU("st", f"volatile ?{_STORE_SPACES} {_VECTOR} {_TYPES}", "mv", anchor=_SECTION + "st",
          since=(1, 1)),
-    _LSU("st", f"relaxed|release {_SCOPES} ?{_STORE_SPACES} {_L1} {_L2} {_HINT} {_VECTOR} "
+    _LSU("st", f"relaxed|release {_SCOPES} ?{_STORE_SPACES} {_L1} {_HINT} {_VECTOR} "
          f"{_TYPES}", "mv?e", anchor=_SECTION + "st", since=(6, 0), min_sm=70),
     _LSU("st", f"mmio relaxed sys ?global {_TYPES}", "mv", anchor=_SECTION + "st", since=(8, 2),
          min_sm=70),
@@ -67,13 +65,17 @@ FORMS: Final[tuple[Form, ...]] = (
             anchor=_SECTION + "createpolicy", since=(7, 4), min_sm=80),
     _PARSED("createpolicy", "cvt L2 b64", "da", anchor=_SECTION + "createpolicy", since=(7, 4),
             min_sm=80),
-    _PARSED("ld", f"?weak ?{_LOAD_SPACES} {_L1} {_L2} {_HINT} {_PREFETCH} b128", "vm?e",
+    _PARSED("ld", "mmio acquire sys ?global b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
+            "vm", anchor=_SECTION + "ld", since=(9, 3), min_sm=75),
+    _PARSED("st", "mmio release sys ?global b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
+            "mv", anchor=_SECTION + "st", since=(9, 3), min_sm=75),
+    _PARSED("ld", f"?weak ?{_LOAD_SPACES} {_L1} {_HINT} {_PREFETCH} b128", "vm?e",
             anchor=_SECTION + "ld", since=(8, 3), min_sm=70),
     _PARSED("ld", f"relaxed|acquire {_SCOPES} ?{_LOAD_SPACES} b128", "vm",
             anchor=_SECTION + "ld", since=(8, 3), min_sm=70),
-    _PARSED("ld", f"global nc {_L1} {_L2} {_HINT} {_PREFETCH} b128", "vm?e",
+    _PARSED("ld", f"global nc {_L1} {_HINT} {_PREFETCH} b128", "vm?e",
             anchor=_SECTION + "ld-global-nc", since=(8, 3), min_sm=70),
-    _PARSED("st", f"?weak ?{_STORE_SPACES} {_L1} {_L2} {_HINT} b128", "mv?e",
+    _PARSED("st", f"?weak ?{_STORE_SPACES} {_L1} {_HINT} b128", "mv?e",
             anchor=_SECTION + "st", since=(8, 3), min_sm=70),
     _PARSED("st", f"relaxed|release {_SCOPES} ?{_STORE_SPACES} b128", "mv",
             anchor=_SECTION + "st", since=(8, 3), min_sm=70),
@@ -82,13 +84,21 @@ FORMS: Final[tuple[Form, ...]] = (
             anchor=_SECTION + "ld", since=(7, 8), min_sm=90),
     _PARSED("ld", f"relaxed|acquire cluster ?{_LOAD_SPACES}|shared::cluster {_VECTOR} {_TYPES}",
             "vm", anchor=_SECTION + "ld", since=(7, 8), min_sm=90),
-    _PARSED("ld", f"?weak ?global ?nc {_L1} {_L2} {_HINT} {_PREFETCH} v8 {_TYPES}", "vm?e",
+    _PARSED("ld", f"?weak ?global ?nc {_L1} ?{_L2} {_HINT} {_PREFETCH} v8 {_TYPES}", "vm?e",
             anchor=_SECTION + "ld", since=(8, 8), min_sm=100),
+    _PARSED("ld", f"?weak ?global ?nc {_L1} {_L2} {_HINT} {_PREFETCH} v4 b64|u64|s64|f64",
+            "vm?e", anchor=_SECTION + "ld", since=(8, 8), min_sm=100),
+    _PARSED("ld", f"?global proxy::readonly {_TYPES}", "vm", anchor=_SECTION + "ld",
+            since=(9, 4), min_sm=90),
+    _PARSED("prefetch", "?global|local L1|L2 valid_addr", "m",
+            anchor=_SECTION + "prefetch-prefetchu", since=(9, 4), min_sm=90),
     _PARSED("st", f"?weak|volatile shared::cluster {_VECTOR} {_TYPES}", "mv",
             anchor=_SECTION + "st", since=(7, 8), min_sm=90),
     _PARSED("st", f"relaxed|release cluster ?{_STORE_SPACES}|shared::cluster {_VECTOR} {_TYPES}",
             "mv", anchor=_SECTION + "st", since=(7, 8), min_sm=90),
-    _PARSED("st", f"?weak ?global {_L1} {_L2} {_HINT} v8 {_TYPES}", "mv?e",
+    _PARSED("st", f"?weak ?global {_L1} ?{_L2} {_HINT} v8 {_TYPES}", "mv?e",
+            anchor=_SECTION + "st", since=(8, 8), min_sm=100),
+    _PARSED("st", f"?weak ?global {_L1} {_L2} {_HINT} v4 b64|u64|s64|f64", "mv?e",
             anchor=_SECTION + "st", since=(8, 8), min_sm=100),
     _PARSED("st", "async ?weak mbarrier::complete_tx::bytes ?shared::cluster ?v2|v4 "
             "b32|b64|u32|u64|s32|s64|f32|f64", "mvm", anchor=_SECTION + "st-async", since=(8, 1),

@@ -30,6 +30,12 @@ SPECIAL_REGISTERS: Final[dict[str, PtxType]] = {
 }
 """Name with ``%`` to type."""
 
+PARSED_REGISTERS: Final[dict[str, PtxType]] = {
+    "%perctamemoryoffset": _U64,
+    "%perctamemorysize": _U32,
+}
+"""Registers of memory set aside for each CTA (PTX 9.4); kernels that read them are refused."""
+
 LATER_REGISTERS: Final[dict[str, int]] = {
     **{f"%{name}.{axis}": 90 for name in _CLUSTER_VECTORS for axis in "xyzw"},
     "%is_explicit_cluster": 90,
