@@ -5,6 +5,197 @@
 
 namespace va::rt {
 
-
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
+char __cudaInitModule(void **handle);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
+unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream);
+void ** __cudaRegisterFatBinary(void *image);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int thread_limit, void *tid, void *bid, void *block_dim, void *grid_dim, int *warp_size);
+void __cudaRegisterManagedVar(void **handle, void **host, char *device_address, const char *name, int external, size_t bytes, int constant, int global);
+void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int external, size_t bytes, int constant, int global);
+void __cudaUnregisterFatBinary(void **handle);
+cudaError_t cudaChooseDevice(int *device, const cudaDeviceProp *properties);
+cudaError_t cudaCtxResetPersistingL2Cache(void);
+cudaError_t cudaDeviceCanAccessPeer(int *can_access_peer, int device, int peer_device);
+cudaError_t cudaDeviceDisablePeerAccess(int peer_device);
+cudaError_t cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pci_bus_id);
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *cache_config);
+cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit);
+cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int src_device, int dst_device);
+cudaError_t cudaDeviceGetPCIBusId(char *pci_bus_id, int len, int device);
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority);
+cudaError_t cudaDeviceReset(void);
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cache_config);
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDriverGetVersion(int *driver_version);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceFlags(unsigned int *flags);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGetDeviceProperties_v2(cudaDeviceProp *properties, int device);
+#endif
+cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags);
+cudaError_t cudaRuntimeGetVersion(int *runtime_version);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaSetDeviceFlags(unsigned int flags);
+cudaError_t cudaSetValidDevices(int *device_arr, int len);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadExit(void);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadGetCacheConfig(cudaFuncCache *cache_config);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadGetLimit(size_t *value, cudaLimit limit);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadSetCacheConfig(cudaFuncCache cache_config);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadSetLimit(cudaLimit limit, size_t value);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaThreadSynchronize(void);
+#endif
+const char * cudaGetErrorName(cudaError_t error);
+const char * cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+cudaError_t cudaFree(void *pointer);
+cudaError_t cudaFreeHost(void *pointer);
+cudaError_t cudaHostAlloc(void **host, size_t size, unsigned int flags);
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags);
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *host);
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags);
+cudaError_t cudaHostUnregister(void *pointer);
+cudaError_t cudaMalloc(void **pointer, size_t size);
+cudaError_t cudaMalloc3D(cudaPitchedPtr *pitched_dev_ptr, cudaExtent extent);
+cudaError_t cudaMallocHost(void **pointer, size_t size);
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned int flags);
+cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemAdvise(const void *pointer, size_t count, cudaMemoryAdvise advice, int device);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemAdvise(const void *pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemAdvise_v2(const void *pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location);
+#endif
+cudaError_t cudaMemGetInfo(size_t *free_, size_t *total);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, int dst_device, cudaStream_t stream);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemPrefetchAsync_v2(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+#endif
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *mem_pool, int device);
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *mem_pool, int device);
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t mem_pool);
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream);
+cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t mem_pool, cudaStream_t stream);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *mem_pool, const cudaMemPoolProps *pool_props);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t mem_pool);
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t mem_pool, cudaMemLocation *location);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t mem_pool, const cudaMemAccessDesc *desc_list, size_t count);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t mem_pool, size_t min_bytes_to_keep);
+cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol);
+cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2D(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *parameters);
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *parameters, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyPeer(void *to, int dst_device, const void *from, int src_device, size_t count);
+cudaError_t cudaMemcpyPeerAsync(void *to, int dst_device, const void *from, int src_device, size_t count, cudaStream_t stream);
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemset(void *pointer, int value, size_t count);
+cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
+cudaError_t cudaMemset3D(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent);
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *pointer, int value, size_t count, cudaStream_t stream);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attribute, const void *function);
+cudaError_t cudaFuncGetName(const char **name, const void *function);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaFuncGetParamCount(const void *function, size_t *param_count);
+#endif
+cudaError_t cudaFuncGetParamInfo(const void *function, size_t param_index, size_t *param_offset, size_t *param_size);
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncSetCacheConfig(const void *function, cudaFuncCache cache_config);
+cudaError_t cudaFuncSetSharedMemConfig(const void *function, cudaSharedMemConfig config);
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function_ptr, const void *symbol_ptr);
+cudaError_t cudaGetKernel(cudaKernel_t *kernel_ptr, const void *entry_func_addr);
+cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *user_data);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t call, void *user_data, unsigned int sync_mode);
+#endif
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args);
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_smem_size, const void *function, int block_count, int block_size);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *block_count, const void *function, int block_size, size_t dynamic_s_mem_size);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *block_count, const void *function, int block_size, size_t dynamic_s_mem_size, unsigned int flags);
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device);
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int num_kernels, cudaLibrary_t library);
+cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t library);
+cudaError_t cudaLibraryGetManaged(void **address, size_t *bytes, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *jit_options, void **jit_options_values, unsigned int num_jit_options, cudaLibraryOption *library_options, void **library_option_values, unsigned int num_library_options);
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *file_name, cudaJitOption *jit_options, void **jit_options_values, unsigned int num_jit_options, cudaLibraryOption *library_options, void **library_option_values, unsigned int num_library_options);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *user_data, unsigned int flags);
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t length, unsigned int flags);
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
+cudaError_t cudaStreamGetId(cudaStream_t stream, uint64_t *stream_id);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *capture_status);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaEventElapsedTime_v2(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+#endif
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func_ptr, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status);
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func_ptr, unsigned int cuda_version, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status);
+cudaError_t cudaGetExportTable(const void **pp_export_table, const cudaUUID_t *export_table_id);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 
 } // namespace va::rt

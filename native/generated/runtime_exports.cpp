@@ -4,5 +4,1244 @@
 
 extern "C" {
 
-
+VA_RT_ENTRY cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host) {
+  if (!kernel) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::__cudaGetKernel(kernel, host); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t __cudaGetProcAddress(void) { return va::rt::refuse("__cudaGetProcAddress"); }
+#endif
+VA_RT_ENTRY char __cudaInitModule(void **handle) {
+  return va::rt::__cudaInitModule(handle);
+}
+VA_RT_ENTRY cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::__cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream); });
+}
+VA_RT_ENTRY cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::__cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream); });
+}
+VA_RT_ENTRY cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream) {
+  if (!grid || !block || !shared_bytes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::__cudaPopCallConfiguration(grid, block, shared_bytes, stream); });
+}
+VA_RT_ENTRY unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream) {
+  return va::rt::__cudaPushCallConfiguration(grid, block, shared_bytes, stream);
+}
+VA_RT_ENTRY void ** __cudaRegisterFatBinary(void *image) {
+  return va::rt::__cudaRegisterFatBinary(image);
+}
+VA_RT_ENTRY void __cudaRegisterFatBinaryEnd(void **handle) {
+  return va::rt::__cudaRegisterFatBinaryEnd(handle);
+}
+VA_RT_ENTRY void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int thread_limit, void *tid, void *bid, void *block_dim, void *grid_dim, int *warp_size) {
+  return va::rt::__cudaRegisterFunction(handle, host, device_function, name, thread_limit, tid, bid, block_dim, grid_dim, warp_size);
+}
+VA_RT_ENTRY cudaError_t __cudaRegisterHostVar(void) { return va::rt::refuse("__cudaRegisterHostVar"); }
+VA_RT_ENTRY void __cudaRegisterManagedVar(void **handle, void **host, char *device_address, const char *name, int external, size_t bytes, int constant, int global) {
+  return va::rt::__cudaRegisterManagedVar(handle, host, device_address, name, external, bytes, constant, global);
+}
+VA_RT_ENTRY cudaError_t __cudaRegisterUnifiedTable(void) { return va::rt::refuse("__cudaRegisterUnifiedTable"); }
+VA_RT_ENTRY void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int external, size_t bytes, int constant, int global) {
+  return va::rt::__cudaRegisterVar(handle, host, device_address, name, external, bytes, constant, global);
+}
+VA_RT_ENTRY void __cudaUnregisterFatBinary(void **handle) {
+  return va::rt::__cudaUnregisterFatBinary(handle);
+}
+VA_RT_ENTRY cudaError_t cudaChooseDevice(int *device, const cudaDeviceProp *properties) {
+  if (!device || !properties) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaChooseDevice(device, properties); });
+}
+VA_RT_ENTRY cudaError_t cudaCtxResetPersistingL2Cache(void) {
+  return va::rt::recorded([&] { return va::rt::cudaCtxResetPersistingL2Cache(); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceCanAccessPeer(int *can_access_peer, int device, int peer_device) {
+  if (!can_access_peer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceCanAccessPeer(can_access_peer, device, peer_device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceDisablePeerAccess(int peer_device) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceDisablePeerAccess(peer_device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceEnablePeerAccess(peer_device, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(void) { return va::rt::refuse("cudaDeviceFlushGPUDirectRDMAWrites"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetAttribute(value, attribute, device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pci_bus_id) {
+  if (!device || !pci_bus_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetByPCIBusId(device, pci_bus_id); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *cache_config) {
+  if (!cache_config) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetCacheConfig(cache_config); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDeviceGetHostAtomicCapabilities(void) { return va::rt::refuse("cudaDeviceGetHostAtomicCapabilities"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetLimit(value, limit); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetNvSciSyncAttributes(void) { return va::rt::refuse("cudaDeviceGetNvSciSyncAttributes"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDeviceGetP2PAtomicCapabilities(void) { return va::rt::refuse("cudaDeviceGetP2PAtomicCapabilities"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int src_device, int dst_device) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetP2PAttribute(value, attribute, src_device, dst_device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetPCIBusId(char *pci_bus_id, int len, int device) {
+  if (!pci_bus_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetPCIBusId(pci_bus_id, len, device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config) {
+  if (!config) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetSharedMemConfig(config); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetStreamPriorityRange(least_priority, greatest_priority); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceRegisterAsyncNotification(void) { return va::rt::refuse("cudaDeviceRegisterAsyncNotification"); }
+VA_RT_ENTRY cudaError_t cudaDeviceReset(void) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceReset(); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cache_config) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSetCacheConfig(cache_config); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSetLimit(limit, value); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSetSharedMemConfig(config); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSynchronize(void) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSynchronize(); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceUnregisterAsyncNotification(void) { return va::rt::refuse("cudaDeviceUnregisterAsyncNotification"); }
+VA_RT_ENTRY cudaError_t cudaDriverGetVersion(int *driver_version) {
+  if (!driver_version) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDriverGetVersion(driver_version); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDevice(int *device) {
+  if (!device) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDevice(device); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDeviceCount(int *count) {
+  if (!count) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDeviceCount(count); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
+  if (!flags) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDeviceFlags(flags); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGetDeviceProperties(void) { return va::rt::refuse("cudaGetDeviceProperties"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
+  if (!properties) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDeviceProperties(properties, device); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGetDeviceProperties_v2(cudaDeviceProp *properties, int device) {
+  if (!properties) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDeviceProperties_v2(properties, device); });
+}
+#endif
+VA_RT_ENTRY cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaInitDevice(device, device_flags, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaRuntimeGetVersion(int *runtime_version) {
+  if (!runtime_version) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaRuntimeGetVersion(runtime_version); });
+}
+VA_RT_ENTRY cudaError_t cudaSetDevice(int device) {
+  return va::rt::recorded([&] { return va::rt::cudaSetDevice(device); });
+}
+VA_RT_ENTRY cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaSetDeviceFlags(flags); });
+}
+VA_RT_ENTRY cudaError_t cudaSetValidDevices(int *device_arr, int len) {
+  return va::rt::recorded([&] { return va::rt::cudaSetValidDevices(device_arr, len); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadExit(void) {
+  return va::rt::recorded([&] { return va::rt::cudaThreadExit(); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadGetCacheConfig(cudaFuncCache *cache_config) {
+  if (!cache_config) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaThreadGetCacheConfig(cache_config); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadGetLimit(size_t *value, cudaLimit limit) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaThreadGetLimit(value, limit); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadSetCacheConfig(cudaFuncCache cache_config) {
+  return va::rt::recorded([&] { return va::rt::cudaThreadSetCacheConfig(cache_config); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadSetLimit(cudaLimit limit, size_t value) {
+  return va::rt::recorded([&] { return va::rt::cudaThreadSetLimit(limit, value); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaThreadSynchronize(void) {
+  return va::rt::recorded([&] { return va::rt::cudaThreadSynchronize(); });
+}
+#endif
+VA_RT_ENTRY const char * cudaGetErrorName(cudaError_t error) {
+  return va::rt::cudaGetErrorName(error);
+}
+VA_RT_ENTRY const char * cudaGetErrorString(cudaError_t error) {
+  return va::rt::cudaGetErrorString(error);
+}
+VA_RT_ENTRY cudaError_t cudaGetLastError(void) {
+  return va::rt::cudaGetLastError();
+}
+VA_RT_ENTRY cudaError_t cudaPeekAtLastError(void) {
+  return va::rt::cudaPeekAtLastError();
+}
+VA_RT_ENTRY cudaError_t cudaFree(void *pointer) {
+  return va::rt::recorded([&] { return va::rt::cudaFree(pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaFreeHost(void *pointer) {
+  return va::rt::recorded([&] { return va::rt::cudaFreeHost(pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaHostAlloc(void **host, size_t size, unsigned int flags) {
+  if (!host) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaHostAlloc(host, size, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags) {
+  if (!device) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaHostGetDevicePointer(device, host, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaHostGetFlags(unsigned int *flags, void *host) {
+  if (!flags) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaHostGetFlags(flags, host); });
+}
+VA_RT_ENTRY cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaHostRegister(pointer, size, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaHostUnregister(void *pointer) {
+  return va::rt::recorded([&] { return va::rt::cudaHostUnregister(pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaMalloc(void **pointer, size_t size) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMalloc(pointer, size); });
+}
+VA_RT_ENTRY cudaError_t cudaMalloc3D(cudaPitchedPtr *pitched_dev_ptr, cudaExtent extent) {
+  if (!pitched_dev_ptr) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMalloc3D(pitched_dev_ptr, extent); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocHost(void **pointer, size_t size) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocHost(pointer, size); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned int flags) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocManaged(pointer, size, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
+  if (!pointer || !pitch) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocPitch(pointer, pitch, width, height); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemAdvise(const void *pointer, size_t count, cudaMemoryAdvise advice, int device) {
+  return va::rt::recorded([&] { return va::rt::cudaMemAdvise(pointer, count, advice, device); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemAdvise(const void *pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) {
+  return va::rt::recorded([&] { return va::rt::cudaMemAdvise(pointer, count, advice, location); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemAdvise_v2(const void *pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) {
+  return va::rt::recorded([&] { return va::rt::cudaMemAdvise_v2(pointer, count, advice, location); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void) { return va::rt::refuse("cudaMemDiscardAndPrefetchBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemDiscardAndPrefetchBatchAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync(void) { return va::rt::refuse("cudaMemDiscardBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemDiscardBatchAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemGetInfo(size_t *free_, size_t *total) {
+  return va::rt::recorded([&] { return va::rt::cudaMemGetInfo(free_, total); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemGetLocationInfo(void) { return va::rt::refuse("cudaMemGetLocationInfo"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, int dst_device, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync(pointer, count, dst_device, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync_ptsz(const void *pointer, size_t count, int dst_device, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync(pointer, count, dst_device, stream); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync(pointer, count, location, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync_ptsz(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync(pointer, count, location, flags, stream); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync_v2(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync_v2(pointer, count, location, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchAsync_v2(pointer, count, location, flags, stream); });
+}
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync(void) { return va::rt::refuse("cudaMemPrefetchBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemPrefetchBatchAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemRangeGetAttribute(void) { return va::rt::refuse("cudaMemRangeGetAttribute"); }
+VA_RT_ENTRY cudaError_t cudaMemRangeGetAttributes(void) { return va::rt::refuse("cudaMemRangeGetAttributes"); }
+VA_RT_ENTRY cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+  if (!attributes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaPointerGetAttributes(attributes, pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *mem_pool, int device) {
+  if (!mem_pool) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetDefaultMemPool(mem_pool, device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *mem_pool, int device) {
+  if (!mem_pool) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetMemPool(mem_pool, device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t mem_pool) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSetMemPool(device, mem_pool); });
+}
+VA_RT_ENTRY cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaFreeAsync(pointer, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaFreeAsync(pointer, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocAsync(pointer, size, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t size, cudaStream_t stream) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMallocAsync(pointer, size, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t mem_pool, cudaStream_t stream) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocFromPoolAsync(pointer, size, mem_pool, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t size, cudaMemPool_t mem_pool, cudaStream_t stream) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMallocFromPoolAsync(pointer, size, mem_pool, stream); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemGetDefaultMemPool(void) { return va::rt::refuse("cudaMemGetDefaultMemPool"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemGetMemPool(void) { return va::rt::refuse("cudaMemGetMemPool"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemPoolCreate(cudaMemPool_t *mem_pool, const cudaMemPoolProps *pool_props) {
+  if (!mem_pool || !pool_props) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolCreate(mem_pool, pool_props); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolDestroy(cudaMemPool_t mem_pool) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolDestroy(mem_pool); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolExportPointer(void) { return va::rt::refuse("cudaMemPoolExportPointer"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolExportToShareableHandle(void) { return va::rt::refuse("cudaMemPoolExportToShareableHandle"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t mem_pool, cudaMemLocation *location) {
+  if (!flags || !location) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolGetAccess(flags, mem_pool, location); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolGetAttribute(mem_pool, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolImportFromShareableHandle(void) { return va::rt::refuse("cudaMemPoolImportFromShareableHandle"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolImportPointer(void) { return va::rt::refuse("cudaMemPoolImportPointer"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolSetAccess(cudaMemPool_t mem_pool, const cudaMemAccessDesc *desc_list, size_t count) {
+  if (!desc_list) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolSetAccess(mem_pool, desc_list, count); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolSetAttribute(mem_pool, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolTrimTo(cudaMemPool_t mem_pool, size_t min_bytes_to_keep) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolTrimTo(mem_pool, min_bytes_to_keep); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemSetMemPool(void) { return va::rt::refuse("cudaMemSetMemPool"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetSymbolAddress(pointer, symbol); });
+}
+VA_RT_ENTRY cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol) {
+  if (!size) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetSymbolSize(size, symbol); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy(void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy(to, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy(to, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2D(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2D(to, dpitch, from, spitch, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2D_ptds(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2D(to, dpitch, from, spitch, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DAsync(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DAsync(to, dpitch, from, spitch, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DAsync(to, dpitch, from, spitch, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *parameters) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3D(parameters); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms *parameters) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3D(parameters); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *parameters, cudaStream_t stream) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DAsync(parameters, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms *parameters, cudaStream_t stream) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DAsync(parameters, stream); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer(void) { return va::rt::refuse("cudaMemcpy3DPeer"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer_ptds(void) { return va::rt::refuse("cudaMemcpy3DPeer_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync(void) { return va::rt::refuse("cudaMemcpy3DPeerAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DPeerAsync_ptsz"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync(void) { return va::rt::refuse("cudaMemcpy3DWithAttributesAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DWithAttributesAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyAsync(to, from, count, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyAsync(to, from, count, kind, stream); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void) { return va::rt::refuse("cudaMemcpyBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyBatchAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void) { return va::rt::refuse("cudaMemcpyBatchAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyBatchAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromSymbol(to, symbol, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromSymbol_ptds(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromSymbol(to, symbol, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromSymbolAsync(to, symbol, count, offset, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromSymbolAsync(to, symbol, count, offset, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyPeer(void *to, int dst_device, const void *from, int src_device, size_t count) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyPeer(to, dst_device, from, src_device, count); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyPeerAsync(void *to, int dst_device, const void *from, int src_device, size_t count, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyPeerAsync(to, dst_device, from, src_device, count, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToSymbol(symbol, from, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToSymbol(symbol, from, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToSymbolAsync(symbol, from, count, offset, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToSymbolAsync(symbol, from, count, offset, kind, stream); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync(void) { return va::rt::refuse("cudaMemcpyWithAttributesAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyWithAttributesAsync_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaMemset(void *pointer, int value, size_t count) {
+  return va::rt::recorded([&] { return va::rt::cudaMemset(pointer, value, count); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset_ptds(void *pointer, int value, size_t count) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemset(pointer, value, count); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
+  return va::rt::recorded([&] { return va::rt::cudaMemset2D(pointer, pitch, value, width, height); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset2D_ptds(void *pointer, size_t pitch, int value, size_t width, size_t height) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemset2D(pointer, pitch, value, width, height); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemset2DAsync(pointer, pitch, value, width, height, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset2DAsync_ptsz(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemset2DAsync(pointer, pitch, value, width, height, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset3D(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent) {
+  return va::rt::recorded([&] { return va::rt::cudaMemset3D(pitched_dev_ptr, value, extent); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemset3D(pitched_dev_ptr, value, extent); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset3DAsync(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemset3DAsync(pitched_dev_ptr, value, extent, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pitched_dev_ptr, int value, cudaExtent extent, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemset3DAsync(pitched_dev_ptr, value, extent, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemsetAsync(void *pointer, int value, size_t count, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemsetAsync(pointer, value, count, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemsetAsync_ptsz(void *pointer, int value, size_t count, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemsetAsync(pointer, value, count, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attribute, const void *function) {
+  if (!attribute) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaFuncGetAttributes(attribute, function); });
+}
+VA_RT_ENTRY cudaError_t cudaFuncGetName(const char **name, const void *function) {
+  if (!name) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaFuncGetName(name, function); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaFuncGetParamCount(const void *function, size_t *param_count) {
+  if (!param_count) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaFuncGetParamCount(function, param_count); });
+}
+#endif
+VA_RT_ENTRY cudaError_t cudaFuncGetParamInfo(const void *function, size_t param_index, size_t *param_offset, size_t *param_size) {
+  if (!param_offset) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaFuncGetParamInfo(function, param_index, param_offset, param_size); });
+}
+VA_RT_ENTRY cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value) {
+  return va::rt::recorded([&] { return va::rt::cudaFuncSetAttribute(function, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaFuncSetCacheConfig(const void *function, cudaFuncCache cache_config) {
+  return va::rt::recorded([&] { return va::rt::cudaFuncSetCacheConfig(function, cache_config); });
+}
+VA_RT_ENTRY cudaError_t cudaFuncSetSharedMemConfig(const void *function, cudaSharedMemConfig config) {
+  return va::rt::recorded([&] { return va::rt::cudaFuncSetSharedMemConfig(function, config); });
+}
+VA_RT_ENTRY cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function_ptr, const void *symbol_ptr) {
+  if (!function_ptr) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetFuncBySymbol(function_ptr, symbol_ptr); });
+}
+VA_RT_ENTRY cudaError_t cudaGetKernel(cudaKernel_t *kernel_ptr, const void *entry_func_addr) {
+  if (!kernel_ptr) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetKernel(kernel_ptr, entry_func_addr); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaLaunchCooperativeKernel(function, grid_dim, block_dim, args, shared_mem, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaLaunchCooperativeKernel(function, grid_dim, block_dim, args, shared_mem, stream); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaLaunchCooperativeKernelMultiDevice(void) { return va::rt::refuse("cudaLaunchCooperativeKernelMultiDevice"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *user_data) {
+  return va::rt::recorded([&] { return va::rt::cudaLaunchHostFunc(stream, call, user_data); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t call, void *user_data) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaLaunchHostFunc(stream, call, user_data); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t call, void *user_data, unsigned int sync_mode) {
+  return va::rt::recorded([&] { return va::rt::cudaLaunchHostFunc_v2(stream, call, user_data, sync_mode); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchHostFunc_v2_ptsz(cudaStream_t stream, cudaHostFn_t call, void *user_data, unsigned int sync_mode) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaLaunchHostFunc_v2(stream, call, user_data, sync_mode); });
+}
+#endif
+VA_RT_ENTRY cudaError_t cudaLaunchKernel(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaLaunchKernel(function, grid_dim, block_dim, args, shared_mem, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchKernel_ptsz(const void *function, dim3 grid_dim, dim3 block_dim, void **args, size_t shared_mem, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaLaunchKernel(function, grid_dim, block_dim, args, shared_mem, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args) {
+  if (!config) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLaunchKernelExC(config, function, args); });
+}
+VA_RT_ENTRY cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *function, void **args) {
+  if (!config) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaLaunchKernelExC(config, function, args); });
+}
+VA_RT_ENTRY cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_smem_size, const void *function, int block_count, int block_size) {
+  if (!dynamic_smem_size) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaOccupancyAvailableDynamicSMemPerBlock(dynamic_smem_size, function, block_count, block_size); });
+}
+VA_RT_ENTRY cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *block_count, const void *function, int block_size, size_t dynamic_s_mem_size) {
+  if (!block_count) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaOccupancyMaxActiveBlocksPerMultiprocessor(block_count, function, block_size, dynamic_s_mem_size); });
+}
+VA_RT_ENTRY cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *block_count, const void *function, int block_size, size_t dynamic_s_mem_size, unsigned int flags) {
+  if (!block_count) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(block_count, function, block_size, dynamic_s_mem_size, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaOccupancyMaxActiveClusters(void) { return va::rt::refuse("cudaOccupancyMaxActiveClusters"); }
+VA_RT_ENTRY cudaError_t cudaOccupancyMaxPotentialClusterSize(void) { return va::rt::refuse("cudaOccupancyMaxPotentialClusterSize"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaSetDoubleForDevice(void) { return va::rt::refuse("cudaSetDoubleForDevice"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaSetDoubleForHost(void) { return va::rt::refuse("cudaSetDoubleForHost"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
+  return va::rt::recorded([&] { return va::rt::cudaKernelSetAttributeForDevice(kernel, attribute, value, device); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int num_kernels, cudaLibrary_t library) {
+  if (!kernels) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryEnumerateKernels(kernels, num_kernels, library); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name) {
+  if (!name) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryGetGlobal(address, bytes, library, name); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
+  if (!kernel || !name) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryGetKernel(kernel, library, name); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t library) {
+  if (!count) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryGetKernelCount(count, library); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryGetManaged(void **address, size_t *bytes, cudaLibrary_t library, const char *name) {
+  if (!name) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryGetManaged(address, bytes, library, name); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryGetUnifiedFunction(void) { return va::rt::refuse("cudaLibraryGetUnifiedFunction"); }
+VA_RT_ENTRY cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *jit_options, void **jit_options_values, unsigned int num_jit_options, cudaLibraryOption *library_options, void **library_option_values, unsigned int num_library_options) {
+  if (!library) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryLoadData(library, code, jit_options, jit_options_values, num_jit_options, library_options, library_option_values, num_library_options); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *file_name, cudaJitOption *jit_options, void **jit_options_values, unsigned int num_jit_options, cudaLibraryOption *library_options, void **library_option_values, unsigned int num_library_options) {
+  if (!library || !file_name) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLibraryLoadFromFile(library, file_name, jit_options, jit_options_values, num_jit_options, library_options, library_option_values, num_library_options); });
+}
+VA_RT_ENTRY cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+  return va::rt::recorded([&] { return va::rt::cudaLibraryUnload(library); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *user_data, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamAddCallback(stream, callback, user_data, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *user_data, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamAddCallback(stream, callback, user_data, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t length, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamAttachMemAsync(stream, pointer, length, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *pointer, size_t length, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamAttachMemAsync(stream, pointer, length, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes(void) { return va::rt::refuse("cudaStreamCopyAttributes"); }
+VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes_ptsz(void) { return va::rt::refuse("cudaStreamCopyAttributes_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+  if (!stream) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamCreate(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) {
+  if (!stream) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamCreateWithFlags(stream, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority) {
+  if (!stream) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamCreateWithPriority(stream, flags, priority); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamDestroy(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetAttribute(void) { return va::rt::refuse("cudaStreamGetAttribute"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetAttribute_ptsz(void) { return va::rt::refuse("cudaStreamGetAttribute_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
+  if (!device) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetDevice(stream, device); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int *device) {
+  if (!device) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetDevice(stream, device); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) {
+  if (!flags) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetFlags(stream, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned int *flags) {
+  if (!flags) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetFlags(stream, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetId(cudaStream_t stream, uint64_t *stream_id) {
+  if (!stream_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetId(stream, stream_id); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, uint64_t *stream_id) {
+  if (!stream_id) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetId(stream, stream_id); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+  if (!priority) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetPriority(stream, priority); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority) {
+  if (!priority) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetPriority(stream, priority); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *capture_status) {
+  if (!capture_status) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamIsCapturing(stream, capture_status); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *capture_status) {
+  if (!capture_status) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamIsCapturing(stream, capture_status); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamQuery(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamQuery(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamSetAttribute(void) { return va::rt::refuse("cudaStreamSetAttribute"); }
+VA_RT_ENTRY cudaError_t cudaStreamSetAttribute_ptsz(void) { return va::rt::refuse("cudaStreamSetAttribute_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamSynchronize(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamSynchronize(stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamWaitEvent(stream, event, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamWaitEvent(stream, event, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
+  if (!mode) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaThreadExchangeStreamCaptureMode(mode); });
+}
+VA_RT_ENTRY cudaError_t cudaEventCreate(cudaEvent_t *event) {
+  if (!event) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaEventCreate(event); });
+}
+VA_RT_ENTRY cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
+  if (!event) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaEventCreateWithFlags(event, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaEventDestroy(event); });
+}
+VA_RT_ENTRY cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!milliseconds) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaEventElapsedTime(milliseconds, start, end); });
+}
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaEventElapsedTime_v2(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!milliseconds) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaEventElapsedTime_v2(milliseconds, start, end); });
+}
+#endif
+VA_RT_ENTRY cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaEventQuery(event); });
+}
+VA_RT_ENTRY cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaEventRecord(event, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaEventRecord(event, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaEventRecordWithFlags(event, stream, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaEventRecordWithFlags(event, stream, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaEventSynchronize(event); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func_ptr, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status) {
+  if (!symbol || !func_ptr) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDriverEntryPoint(symbol, func_ptr, flags, driver_status); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **func_ptr, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status) {
+  if (!symbol || !func_ptr) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaGetDriverEntryPoint(symbol, func_ptr, flags, driver_status); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func_ptr, unsigned int cuda_version, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status) {
+  if (!symbol || !func_ptr) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetDriverEntryPointByVersion(symbol, func_ptr, cuda_version, flags, driver_status); });
+}
+VA_RT_ENTRY cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **func_ptr, unsigned int cuda_version, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status) {
+  if (!symbol || !func_ptr) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaGetDriverEntryPointByVersion(symbol, func_ptr, cuda_version, flags, driver_status); });
+}
+VA_RT_ENTRY cudaError_t cudaGetExportTable(const void **pp_export_table, const cudaUUID_t *export_table_id) {
+  if (!pp_export_table) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetExportTable(pp_export_table, export_table_id); });
+}
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLogsCurrent(void) { return va::rt::refuse("cudaLogsCurrent"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLogsDumpToFile(void) { return va::rt::refuse("cudaLogsDumpToFile"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLogsDumpToMemory(void) { return va::rt::refuse("cudaLogsDumpToMemory"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLogsRegisterCallback(void) { return va::rt::refuse("cudaLogsRegisterCallback"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaLogsUnregisterCallback(void) { return va::rt::refuse("cudaLogsUnregisterCallback"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaProfilerStart(void) {
+  return va::rt::recorded([&] { return va::rt::cudaProfilerStart(); });
+}
+VA_RT_ENTRY cudaError_t cudaProfilerStop(void) {
+  return va::rt::recorded([&] { return va::rt::cudaProfilerStop(); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGetGraphMemAttribute(void) { return va::rt::refuse("cudaDeviceGetGraphMemAttribute"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGraphMemTrim(void) { return va::rt::refuse("cudaDeviceGraphMemTrim"); }
+VA_RT_ENTRY cudaError_t cudaDeviceSetGraphMemAttribute(void) { return va::rt::refuse("cudaDeviceSetGraphMemAttribute"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddChildGraphNode(void) { return va::rt::refuse("cudaGraphAddChildGraphNode"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(void) { return va::rt::refuse("cudaGraphAddDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(void) { return va::rt::refuse("cudaGraphAddDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies_v2(void) { return va::rt::refuse("cudaGraphAddDependencies_v2"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphAddEmptyNode(void) { return va::rt::refuse("cudaGraphAddEmptyNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddEventRecordNode(void) { return va::rt::refuse("cudaGraphAddEventRecordNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddEventWaitNode(void) { return va::rt::refuse("cudaGraphAddEventWaitNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddExternalSemaphoresSignalNode(void) { return va::rt::refuse("cudaGraphAddExternalSemaphoresSignalNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddExternalSemaphoresWaitNode(void) { return va::rt::refuse("cudaGraphAddExternalSemaphoresWaitNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddHostNode(void) { return va::rt::refuse("cudaGraphAddHostNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddKernelNode(void) { return va::rt::refuse("cudaGraphAddKernelNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemAllocNode(void) { return va::rt::refuse("cudaGraphAddMemAllocNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemFreeNode(void) { return va::rt::refuse("cudaGraphAddMemFreeNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode(void) { return va::rt::refuse("cudaGraphAddMemcpyNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode1D(void) { return va::rt::refuse("cudaGraphAddMemcpyNode1D"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeFromSymbol(void) { return va::rt::refuse("cudaGraphAddMemcpyNodeFromSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeToSymbol(void) { return va::rt::refuse("cudaGraphAddMemcpyNodeToSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddMemsetNode(void) { return va::rt::refuse("cudaGraphAddMemsetNode"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphAddNode(void) { return va::rt::refuse("cudaGraphAddNode"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphAddNode(void) { return va::rt::refuse("cudaGraphAddNode"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphAddNode_v2(void) { return va::rt::refuse("cudaGraphAddNode_v2"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphChildGraphNodeGetGraph(void) { return va::rt::refuse("cudaGraphChildGraphNodeGetGraph"); }
+VA_RT_ENTRY cudaError_t cudaGraphClone(void) { return va::rt::refuse("cudaGraphClone"); }
+VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate(void) { return va::rt::refuse("cudaGraphConditionalHandleCreate"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate_v2(void) { return va::rt::refuse("cudaGraphConditionalHandleCreate_v2"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphCreate(void) { return va::rt::refuse("cudaGraphCreate"); }
+VA_RT_ENTRY cudaError_t cudaGraphDebugDotPrint(void) { return va::rt::refuse("cudaGraphDebugDotPrint"); }
+VA_RT_ENTRY cudaError_t cudaGraphDestroy(void) { return va::rt::refuse("cudaGraphDestroy"); }
+VA_RT_ENTRY cudaError_t cudaGraphDestroyNode(void) { return va::rt::refuse("cudaGraphDestroyNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeGetEvent(void) { return va::rt::refuse("cudaGraphEventRecordNodeGetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeSetEvent(void) { return va::rt::refuse("cudaGraphEventRecordNodeSetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeGetEvent(void) { return va::rt::refuse("cudaGraphEventWaitNodeGetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeSetEvent(void) { return va::rt::refuse("cudaGraphEventWaitNodeSetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecChildGraphNodeSetParams(void) { return va::rt::refuse("cudaGraphExecChildGraphNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecDestroy(void) { return va::rt::refuse("cudaGraphExecDestroy"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecEventRecordNodeSetEvent(void) { return va::rt::refuse("cudaGraphExecEventRecordNodeSetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecEventWaitNodeSetEvent(void) { return va::rt::refuse("cudaGraphExecEventWaitNodeSetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(void) { return va::rt::refuse("cudaGraphExecExternalSemaphoresSignalNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(void) { return va::rt::refuse("cudaGraphExecExternalSemaphoresWaitNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecGetFlags(void) { return va::rt::refuse("cudaGraphExecGetFlags"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphExecGetId(void) { return va::rt::refuse("cudaGraphExecGetId"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphExecHostNodeSetParams(void) { return va::rt::refuse("cudaGraphExecHostNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecKernelNodeSetParams(void) { return va::rt::refuse("cudaGraphExecKernelNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams1D(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParams1D"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParamsFromSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParamsToSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecMemsetNodeSetParams(void) { return va::rt::refuse("cudaGraphExecMemsetNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecNodeSetParams(void) { return va::rt::refuse("cudaGraphExecNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecUpdate(void) { return va::rt::refuse("cudaGraphExecUpdate"); }
+VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresSignalNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresSignalNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresWaitNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresWaitNodeSetParams"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges(void) { return va::rt::refuse("cudaGraphGetEdges"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges(void) { return va::rt::refuse("cudaGraphGetEdges"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges_v2(void) { return va::rt::refuse("cudaGraphGetEdges_v2"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphGetId(void) { return va::rt::refuse("cudaGraphGetId"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphGetNodes(void) { return va::rt::refuse("cudaGraphGetNodes"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetRootNodes(void) { return va::rt::refuse("cudaGraphGetRootNodes"); }
+VA_RT_ENTRY cudaError_t cudaGraphHostNodeGetParams(void) { return va::rt::refuse("cudaGraphHostNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphHostNodeSetParams(void) { return va::rt::refuse("cudaGraphHostNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphInstantiate(void) { return va::rt::refuse("cudaGraphInstantiate"); }
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithFlags(void) { return va::rt::refuse("cudaGraphInstantiateWithFlags"); }
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams(void) { return va::rt::refuse("cudaGraphInstantiateWithParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams_ptsz(void) { return va::rt::refuse("cudaGraphInstantiateWithParams_ptsz"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(void) { return va::rt::refuse("cudaGraphKernelNodeCopyAttributes"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(void) { return va::rt::refuse("cudaGraphKernelNodeCopyAttributes"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetAttribute(void) { return va::rt::refuse("cudaGraphKernelNodeGetAttribute"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetParams(void) { return va::rt::refuse("cudaGraphKernelNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetAttribute(void) { return va::rt::refuse("cudaGraphKernelNodeSetAttribute"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetParams(void) { return va::rt::refuse("cudaGraphKernelNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphLaunch(void) { return va::rt::refuse("cudaGraphLaunch"); }
+VA_RT_ENTRY cudaError_t cudaGraphLaunch_ptsz(void) { return va::rt::refuse("cudaGraphLaunch_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemAllocNodeGetParams(void) { return va::rt::refuse("cudaGraphMemAllocNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemFreeNodeGetParams(void) { return va::rt::refuse("cudaGraphMemFreeNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeGetParams(void) { return va::rt::refuse("cudaGraphMemcpyNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams1D(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParams1D"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParamsFromSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParamsToSymbol"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeGetParams(void) { return va::rt::refuse("cudaGraphMemsetNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeSetParams(void) { return va::rt::refuse("cudaGraphMemsetNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeFindInClone(void) { return va::rt::refuse("cudaGraphNodeFindInClone"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetContainingGraph(void) { return va::rt::refuse("cudaGraphNodeGetContainingGraph"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(void) { return va::rt::refuse("cudaGraphNodeGetDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(void) { return va::rt::refuse("cudaGraphNodeGetDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies_v2(void) { return va::rt::refuse("cudaGraphNodeGetDependencies_v2"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes_v2(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes_v2"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetEnabled(void) { return va::rt::refuse("cudaGraphNodeGetEnabled"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetLocalId(void) { return va::rt::refuse("cudaGraphNodeGetLocalId"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetParams(void) { return va::rt::refuse("cudaGraphNodeGetParams"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetToolsId(void) { return va::rt::refuse("cudaGraphNodeGetToolsId"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetType(void) { return va::rt::refuse("cudaGraphNodeGetType"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeSetEnabled(void) { return va::rt::refuse("cudaGraphNodeSetEnabled"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeSetParams(void) { return va::rt::refuse("cudaGraphNodeSetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphReleaseUserObject(void) { return va::rt::refuse("cudaGraphReleaseUserObject"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(void) { return va::rt::refuse("cudaGraphRemoveDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(void) { return va::rt::refuse("cudaGraphRemoveDependencies"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies_v2(void) { return va::rt::refuse("cudaGraphRemoveDependencies_v2"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaGraphRetainUserObject(void) { return va::rt::refuse("cudaGraphRetainUserObject"); }
+VA_RT_ENTRY cudaError_t cudaGraphUpload(void) { return va::rt::refuse("cudaGraphUpload"); }
+VA_RT_ENTRY cudaError_t cudaGraphUpload_ptsz(void) { return va::rt::refuse("cudaGraphUpload_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamBeginCapture(void) { return va::rt::refuse("cudaStreamBeginCapture"); }
+VA_RT_ENTRY cudaError_t cudaStreamBeginCapture_ptsz(void) { return va::rt::refuse("cudaStreamBeginCapture_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph(void) { return va::rt::refuse("cudaStreamBeginCaptureToGraph"); }
+VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph_ptsz(void) { return va::rt::refuse("cudaStreamBeginCaptureToGraph_ptsz"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaStreamBeginRecaptureToGraph(void) { return va::rt::refuse("cudaStreamBeginRecaptureToGraph"); }
+VA_RT_ENTRY cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void) { return va::rt::refuse("cudaStreamBeginRecaptureToGraph_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaStreamEndCapture(void) { return va::rt::refuse("cudaStreamEndCapture"); }
+VA_RT_ENTRY cudaError_t cudaStreamEndCapture_ptsz(void) { return va::rt::refuse("cudaStreamEndCapture_ptsz"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(void) { return va::rt::refuse("cudaStreamGetCaptureInfo"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(void) { return va::rt::refuse("cudaStreamGetCaptureInfo"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v2"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v2_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v3"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v3_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_v2"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_v2_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaUserObjectCreate(void) { return va::rt::refuse("cudaUserObjectCreate"); }
+VA_RT_ENTRY cudaError_t cudaUserObjectRelease(void) { return va::rt::refuse("cudaUserObjectRelease"); }
+VA_RT_ENTRY cudaError_t cudaUserObjectRetain(void) { return va::rt::refuse("cudaUserObjectRetain"); }
+VA_RT_ENTRY cudaError_t cudaArrayGetInfo(void) { return va::rt::refuse("cudaArrayGetInfo"); }
+VA_RT_ENTRY cudaError_t cudaArrayGetMemoryRequirements(void) { return va::rt::refuse("cudaArrayGetMemoryRequirements"); }
+VA_RT_ENTRY cudaError_t cudaArrayGetPlane(void) { return va::rt::refuse("cudaArrayGetPlane"); }
+VA_RT_ENTRY cudaError_t cudaArrayGetSparseProperties(void) { return va::rt::refuse("cudaArrayGetSparseProperties"); }
+VA_RT_ENTRY cudaError_t cudaCreateChannelDesc(void) { return va::rt::refuse("cudaCreateChannelDesc"); }
+VA_RT_ENTRY cudaError_t cudaCreateSurfaceObject(void) { return va::rt::refuse("cudaCreateSurfaceObject"); }
+VA_RT_ENTRY cudaError_t cudaCreateTextureObject(void) { return va::rt::refuse("cudaCreateTextureObject"); }
+VA_RT_ENTRY cudaError_t cudaDestroySurfaceObject(void) { return va::rt::refuse("cudaDestroySurfaceObject"); }
+VA_RT_ENTRY cudaError_t cudaDestroyTextureObject(void) { return va::rt::refuse("cudaDestroyTextureObject"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(void) { return va::rt::refuse("cudaDeviceGetTexture1DLinearMaxWidth"); }
+VA_RT_ENTRY cudaError_t cudaExternalMemoryGetMappedMipmappedArray(void) { return va::rt::refuse("cudaExternalMemoryGetMappedMipmappedArray"); }
+VA_RT_ENTRY cudaError_t cudaFreeArray(void) { return va::rt::refuse("cudaFreeArray"); }
+VA_RT_ENTRY cudaError_t cudaFreeMipmappedArray(void) { return va::rt::refuse("cudaFreeMipmappedArray"); }
+VA_RT_ENTRY cudaError_t cudaGetChannelDesc(void) { return va::rt::refuse("cudaGetChannelDesc"); }
+VA_RT_ENTRY cudaError_t cudaGetMipmappedArrayLevel(void) { return va::rt::refuse("cudaGetMipmappedArrayLevel"); }
+VA_RT_ENTRY cudaError_t cudaGetSurfaceObjectResourceDesc(void) { return va::rt::refuse("cudaGetSurfaceObjectResourceDesc"); }
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceDesc(void) { return va::rt::refuse("cudaGetTextureObjectResourceDesc"); }
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceViewDesc(void) { return va::rt::refuse("cudaGetTextureObjectResourceViewDesc"); }
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectTextureDesc(void) { return va::rt::refuse("cudaGetTextureObjectTextureDesc"); }
+VA_RT_ENTRY cudaError_t cudaMalloc3DArray(void) { return va::rt::refuse("cudaMalloc3DArray"); }
+VA_RT_ENTRY cudaError_t cudaMallocArray(void) { return va::rt::refuse("cudaMallocArray"); }
+VA_RT_ENTRY cudaError_t cudaMallocMipmappedArray(void) { return va::rt::refuse("cudaMallocMipmappedArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray(void) { return va::rt::refuse("cudaMemcpy2DArrayToArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DArrayToArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray(void) { return va::rt::refuse("cudaMemcpy2DFromArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DFromArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync(void) { return va::rt::refuse("cudaMemcpy2DFromArrayAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy2DFromArrayAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray(void) { return va::rt::refuse("cudaMemcpy2DToArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DToArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync(void) { return va::rt::refuse("cudaMemcpy2DToArrayAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy2DToArrayAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray(void) { return va::rt::refuse("cudaMemcpyArrayToArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray_ptds(void) { return va::rt::refuse("cudaMemcpyArrayToArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArray(void) { return va::rt::refuse("cudaMemcpyFromArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArray_ptds(void) { return va::rt::refuse("cudaMemcpyFromArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync(void) { return va::rt::refuse("cudaMemcpyFromArrayAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyFromArrayAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyToArray(void) { return va::rt::refuse("cudaMemcpyToArray"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyToArray_ptds(void) { return va::rt::refuse("cudaMemcpyToArray_ptds"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync(void) { return va::rt::refuse("cudaMemcpyToArrayAsync"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyToArrayAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetMemoryRequirements(void) { return va::rt::refuse("cudaMipmappedArrayGetMemoryRequirements"); }
+VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetSparseProperties(void) { return va::rt::refuse("cudaMipmappedArrayGetSparseProperties"); }
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDevResourceGenerateDesc(void) { return va::rt::refuse("cudaDevResourceGenerateDesc"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDevSmResourceSplit(void) { return va::rt::refuse("cudaDevSmResourceSplit"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDevSmResourceSplitByCount(void) { return va::rt::refuse("cudaDevSmResourceSplitByCount"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDeviceGetDevResource(void) { return va::rt::refuse("cudaDeviceGetDevResource"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaDeviceGetExecutionCtx(void) { return va::rt::refuse("cudaDeviceGetExecutionCtx"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxDestroy(void) { return va::rt::refuse("cudaExecutionCtxDestroy"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevResource(void) { return va::rt::refuse("cudaExecutionCtxGetDevResource"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevice(void) { return va::rt::refuse("cudaExecutionCtxGetDevice"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetId(void) { return va::rt::refuse("cudaExecutionCtxGetId"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxRecordEvent(void) { return va::rt::refuse("cudaExecutionCtxRecordEvent"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxStreamCreate(void) { return va::rt::refuse("cudaExecutionCtxStreamCreate"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxSynchronize(void) { return va::rt::refuse("cudaExecutionCtxSynchronize"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaExecutionCtxWaitEvent(void) { return va::rt::refuse("cudaExecutionCtxWaitEvent"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaGreenCtxCreate(void) { return va::rt::refuse("cudaGreenCtxCreate"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaStreamGetDevResource(void) { return va::rt::refuse("cudaStreamGetDevResource"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetDevResource_ptsz(void) { return va::rt::refuse("cudaStreamGetDevResource_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaSubgridCreate(void) { return va::rt::refuse("cudaSubgridCreate"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaSubgridWorkerGridCreate(void) { return va::rt::refuse("cudaSubgridWorkerGridCreate"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaSubgridWorksetCreate(void) { return va::rt::refuse("cudaSubgridWorksetCreate"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaDestroyExternalMemory(void) { return va::rt::refuse("cudaDestroyExternalMemory"); }
+VA_RT_ENTRY cudaError_t cudaDestroyExternalSemaphore(void) { return va::rt::refuse("cudaDestroyExternalSemaphore"); }
+VA_RT_ENTRY cudaError_t cudaExternalMemoryGetMappedBuffer(void) { return va::rt::refuse("cudaExternalMemoryGetMappedBuffer"); }
+VA_RT_ENTRY cudaError_t cudaImportExternalMemory(void) { return va::rt::refuse("cudaImportExternalMemory"); }
+VA_RT_ENTRY cudaError_t cudaImportExternalSemaphore(void) { return va::rt::refuse("cudaImportExternalSemaphore"); }
+VA_RT_ENTRY cudaError_t cudaIpcCloseMemHandle(void) { return va::rt::refuse("cudaIpcCloseMemHandle"); }
+VA_RT_ENTRY cudaError_t cudaIpcGetEventHandle(void) { return va::rt::refuse("cudaIpcGetEventHandle"); }
+VA_RT_ENTRY cudaError_t cudaIpcGetMemHandle(void) { return va::rt::refuse("cudaIpcGetMemHandle"); }
+VA_RT_ENTRY cudaError_t cudaIpcOpenEventHandle(void) { return va::rt::refuse("cudaIpcOpenEventHandle"); }
+VA_RT_ENTRY cudaError_t cudaIpcOpenMemHandle(void) { return va::rt::refuse("cudaIpcOpenMemHandle"); }
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync"); }
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync"); }
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync_v2(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync_v2"); }
+VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync_v2_ptsz(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync_v2_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync"); }
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 13
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync"); }
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync_ptsz(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync_ptsz"); }
+#endif
+#if VA100_CUDART_MAJOR == 12
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync_v2(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync_v2"); }
+VA_RT_ENTRY cudaError_t cudaWaitExternalSemaphoresAsync_v2_ptsz(void) { return va::rt::refuse("cudaWaitExternalSemaphoresAsync_v2_ptsz"); }
+#endif
+VA_RT_ENTRY cudaError_t cudaEGLStreamConsumerAcquireFrame(void) { return va::rt::refuse("cudaEGLStreamConsumerAcquireFrame"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamConsumerConnect(void) { return va::rt::refuse("cudaEGLStreamConsumerConnect"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamConsumerConnectWithFlags(void) { return va::rt::refuse("cudaEGLStreamConsumerConnectWithFlags"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamConsumerDisconnect(void) { return va::rt::refuse("cudaEGLStreamConsumerDisconnect"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamConsumerReleaseFrame(void) { return va::rt::refuse("cudaEGLStreamConsumerReleaseFrame"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamProducerConnect(void) { return va::rt::refuse("cudaEGLStreamProducerConnect"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamProducerDisconnect(void) { return va::rt::refuse("cudaEGLStreamProducerDisconnect"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamProducerPresentFrame(void) { return va::rt::refuse("cudaEGLStreamProducerPresentFrame"); }
+VA_RT_ENTRY cudaError_t cudaEGLStreamProducerReturnFrame(void) { return va::rt::refuse("cudaEGLStreamProducerReturnFrame"); }
+VA_RT_ENTRY cudaError_t cudaEventCreateFromEGLSync(void) { return va::rt::refuse("cudaEventCreateFromEGLSync"); }
+VA_RT_ENTRY cudaError_t cudaGLGetDevices(void) { return va::rt::refuse("cudaGLGetDevices"); }
+VA_RT_ENTRY cudaError_t cudaGLMapBufferObject(void) { return va::rt::refuse("cudaGLMapBufferObject"); }
+VA_RT_ENTRY cudaError_t cudaGLMapBufferObjectAsync(void) { return va::rt::refuse("cudaGLMapBufferObjectAsync"); }
+VA_RT_ENTRY cudaError_t cudaGLRegisterBufferObject(void) { return va::rt::refuse("cudaGLRegisterBufferObject"); }
+VA_RT_ENTRY cudaError_t cudaGLSetBufferObjectMapFlags(void) { return va::rt::refuse("cudaGLSetBufferObjectMapFlags"); }
+VA_RT_ENTRY cudaError_t cudaGLSetGLDevice(void) { return va::rt::refuse("cudaGLSetGLDevice"); }
+VA_RT_ENTRY cudaError_t cudaGLUnmapBufferObject(void) { return va::rt::refuse("cudaGLUnmapBufferObject"); }
+VA_RT_ENTRY cudaError_t cudaGLUnmapBufferObjectAsync(void) { return va::rt::refuse("cudaGLUnmapBufferObjectAsync"); }
+VA_RT_ENTRY cudaError_t cudaGLUnregisterBufferObject(void) { return va::rt::refuse("cudaGLUnregisterBufferObject"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsEGLRegisterImage(void) { return va::rt::refuse("cudaGraphicsEGLRegisterImage"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsGLRegisterBuffer(void) { return va::rt::refuse("cudaGraphicsGLRegisterBuffer"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsGLRegisterImage(void) { return va::rt::refuse("cudaGraphicsGLRegisterImage"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsMapResources(void) { return va::rt::refuse("cudaGraphicsMapResources"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsResourceGetMappedEglFrame(void) { return va::rt::refuse("cudaGraphicsResourceGetMappedEglFrame"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsResourceGetMappedMipmappedArray(void) { return va::rt::refuse("cudaGraphicsResourceGetMappedMipmappedArray"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsResourceGetMappedPointer(void) { return va::rt::refuse("cudaGraphicsResourceGetMappedPointer"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsResourceSetMapFlags(void) { return va::rt::refuse("cudaGraphicsResourceSetMapFlags"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsSubResourceGetMappedArray(void) { return va::rt::refuse("cudaGraphicsSubResourceGetMappedArray"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsUnmapResources(void) { return va::rt::refuse("cudaGraphicsUnmapResources"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsUnregisterResource(void) { return va::rt::refuse("cudaGraphicsUnregisterResource"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsVDPAURegisterOutputSurface(void) { return va::rt::refuse("cudaGraphicsVDPAURegisterOutputSurface"); }
+VA_RT_ENTRY cudaError_t cudaGraphicsVDPAURegisterVideoSurface(void) { return va::rt::refuse("cudaGraphicsVDPAURegisterVideoSurface"); }
+VA_RT_ENTRY cudaError_t cudaVDPAUGetDevice(void) { return va::rt::refuse("cudaVDPAUGetDevice"); }
+VA_RT_ENTRY cudaError_t cudaVDPAUSetVDPAUDevice(void) { return va::rt::refuse("cudaVDPAUSetVDPAUDevice"); }
 } // extern "C"

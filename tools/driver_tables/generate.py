@@ -34,6 +34,7 @@ def outputs() -> dict[Path, str]:
     native = ROOT / "native" / "generated"
     return {
         native / "driver_api.h": native_source.driver_header(driver),
+        native / "driver_abi.h": native_source.driver_abi(driver),
         native / "driver_exports.cpp": native_source.driver_exports(driver),
         native / "driver_procs.cpp": native_source.driver_procs(driver),
         native / "driver_errors.cpp": native_source.error_table(errors, runtime=False),

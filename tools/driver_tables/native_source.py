@@ -62,6 +62,21 @@ def driver_header(rows: Sequence[Row]) -> str:
     )
 
 
+def driver_abi(rows: Sequence[Row]) -> str:
+    """Declare the exported functions as callers of the library see them."""
+    lines = []
+    for row in rows:
+        if row.has_body:
+            names = [row.name] + ([row.twin] if row.twin else [])
+            lines += [f"{row.returns} {name}({row.prototype});" for name in names]
+    return (
+        HEAD.format(sources="driver.table")
+        + '#pragma once\n\n#include "cuda_types.h"\n\nextern "C" {\n\n'
+        + "\n".join(lines)
+        + '\n\n} // extern "C"\n'
+    )
+
+
 def driver_exports(rows: Sequence[Row]) -> str:
     """Define every exported function: check, call, or refuse."""
     parts = [
