@@ -30,6 +30,8 @@ class Case:
     name: str
     shape: str
     """The size, in words."""
+    work: float
+    """How much there is to do, in any unit: small and large runs of a kernel compare by it."""
     arrays: Mapping[str, Array]
     launches: tuple[GridCall, ...]
     c_function: str
@@ -79,6 +81,7 @@ def saxpy(n: int) -> Case:
     return Case(
         name="saxpy",
         shape=f"n = {n}",
+        work=n,
         arrays={"x": x, "y": y},
         launches=(GridCall(grid=(-(-n // 256),), block=(256,), arguments=arguments),),
         c_function="saxpy",
@@ -97,6 +100,7 @@ def gather(n: int, table: int) -> Case:
     return Case(
         name="gather",
         shape=f"n = {n} of {table}",
+        work=n,
         arrays={"index": index, "x": x, "y": np.zeros(n, np.float32)},
         launches=(GridCall(grid=(-(-n // 256),), block=(256,), arguments=arguments),),
         c_function="gather",
@@ -112,6 +116,7 @@ def alu(n: int, rounds: int) -> Case:
     return Case(
         name="alu",
         shape=f"n = {n}, {rounds} rounds",
+        work=n * rounds,
         arrays={"out": np.zeros(n, np.uint32)},
         launches=(GridCall(grid=(-(-n // 256),), block=(256,), arguments=arguments),),
         c_function="alu",
@@ -141,6 +146,7 @@ def _sgemm(name: str, n: int, tile: int, block: tuple[int, ...]) -> Case:
     return Case(
         name=name,
         shape=f"{n} x {n} x {n}",
+        work=n**3,
         arrays={"a": a, "b": b, "c": np.zeros((n, n), np.float32)},
         launches=(GridCall(grid=(n // tile, n // tile), block=block, arguments=arguments),),
         c_function="sgemm",
@@ -167,13 +173,13 @@ def sgemmrt(n: int) -> Case:
     return _sgemm("sgemmrt", n, 64, (256,))
 
 
-def reduce(n: int) -> Case:
+def reduce(n: int, parts: int = 256) -> Case:
     """Sum, in two launches."""
     x = _random(7).uniform(0.0, 1.0, n).astype(np.float32)
-    parts = 256
     return Case(
         name="reduce",
         shape=f"n = {n}",
+        work=n,
         arrays={"x": x, "partial": np.zeros(parts, np.float32), "sum": np.zeros(1, np.float32)},
         launches=(
             GridCall(grid=(parts,), block=(256,), arguments=(_int(n), "x", "partial")),
@@ -190,15 +196,17 @@ def reduce(n: int) -> Case:
 def mandelbrot(size: int, limit: int) -> Case:
     """Escape times; points near the border depend on the last bit, a few may differ."""
     arguments = (_int(size), _int(size), _int(limit), "out")
+    turns = _escape_times(size, limit)
     return Case(
         name="mandelbrot",
         shape=f"{size} x {size}, {limit} turns",
+        work=float(turns.sum()),
         arrays={"out": np.zeros((size, size), np.int32)},
         launches=(GridCall(grid=(size // 32, size // 8), block=(32, 8), arguments=arguments),),
         c_function="mandelbrot",
         c_arguments=arguments,
         output="out",
-        expected=_escape_times(size, limit),
+        expected=turns,
         equal_share=0.995,
         compute_bound=True,
     )
@@ -219,15 +227,16 @@ def _escape_times(size: int, limit: int) -> Array:
     return turns
 
 
-def hist(n: int) -> Case:
+def hist(n: int, ctas: int = 216) -> Case:
     """Byte counts; the bins start at zero and are only checked after the first launch."""
     data = _random(8).integers(0, 256, n, dtype=np.uint8)
     arguments = (_int(n), "data", "bins")
     return Case(
         name="hist",
         shape=f"n = {n} bytes",
+        work=n,
         arrays={"data": data, "bins": np.zeros(256, np.uint32)},
-        launches=(GridCall(grid=(216,), block=(256,), arguments=arguments),),
+        launches=(GridCall(grid=(ctas,), block=(256,), arguments=arguments),),
         c_function="hist",
         c_arguments=arguments,
         output="bins",
@@ -243,6 +252,7 @@ def mma(n: int) -> Case:
     return Case(
         name="mma",
         shape=f"{n} x {n} x {n}, half",
+        work=n**3,
         arrays={"a": a, "b": b, **scratch},
         launches=(
             GridCall(
@@ -287,3 +297,19 @@ LARGE: Final[Mapping[str, Callable[[], Case]]] = {
     "mma": lambda: mma(1024),
 }
 """The sizes of the two-core table."""
+
+TINY: Final[Mapping[str, Callable[[], Case]]] = {
+    "saxpy": lambda: saxpy(1 << 12),
+    "gather": lambda: gather(1 << 12, 1 << 20),
+    "alu": lambda: alu(1 << 9, 64),
+    "sgemm32": lambda: sgemm32(64),
+    "sgemm16": lambda: sgemm16(64),
+    "sgemmrt": lambda: sgemmrt(128),
+    "reduce": lambda: reduce(1 << 14, 4),
+    "mandelbrot": lambda: mandelbrot(64, 64),
+    "hist": lambda: hist(76 * 512, 2),
+}
+"""The sizes an interpreter in Python gets through; its times are scaled up by ``work``.
+
+A thread does as much as in the main table where shapes allow: starting one then weighs alike.
+"""

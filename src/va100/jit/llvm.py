@@ -71,8 +71,13 @@ def load_object(data: bytes, symbols: dict[str, int]) -> LoadedCode:
     """Link an object file into the process; ``symbols`` are the functions it may call."""
     for name, address in symbols.items():
         llvm.add_symbol(name, address)
+    _target_machine(1)  # sets LLVM up
+    # A machine of its own: the engine owns what it is given, and frees it when it goes.
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        reloc="static", codemodel="large", jit=True
+    )
     holder = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(holder, _target_machine(1))
+    engine = llvm.create_mcjit_compiler(holder, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     return LoadedCode(engine, [holder])
