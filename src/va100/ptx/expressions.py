@@ -16,25 +16,23 @@ MAX_DEPTH: Final = 64
 """Nesting of braces beyond which a text is refused."""
 
 _MAX_NESTING: Final = 32
-"""The same for parentheses, each of which costs a dozen frames of Python's stack."""
+"""The same for parentheses."""
 
 WARP_SIZE_NAME: Final = "WARP_SZ"
 _BITS: Final = re.compile(r"0[fF]([0-9A-Fa-f]{8})|0[dD][0-9A-Fa-f]{16}")
 _INTEGER: Final = re.compile(r"(?:0[xX]([0-9A-Fa-f]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))U?")
 _DECIMAL: Final = re.compile(r"(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
 _MAX_DIGITS: Final = 64
-_BINARY: Final[tuple[tuple[str, ...], ...]] = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<", "<=", ">", ">="),
-    ("<<", ">>"),
-    ("+", "-"),
-    ("*", "/", "%"),
-)
+_PRECEDENCE: Final = {
+    operator: level
+    for level, operators in enumerate(
+        (
+            ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="),
+            ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
+        )
+    )
+    for operator in operators
+}  # fmt: skip
 _MASK64: Final = (1 << 64) - 1
 
 
@@ -102,11 +100,10 @@ class ExpressionReader:
         self._depth -= 1
         return value
 
-    def _binary(self, level: int) -> Immediate:
-        if level == len(_BINARY):
-            return self._unary()
-        left = self._binary(level + 1)
-        while (operator := self.peek()) in _BINARY[level]:
+    def _binary(self, least: int) -> Immediate:
+        """Read operators that bind at least as tightly as ``least``, left to right."""
+        left = self._unary()
+        while (level := _PRECEDENCE.get(operator := self.peek(), -1)) >= least:
             self.take()
             right = self._binary(level + 1)
             try:

@@ -30,7 +30,10 @@ _COMPONENT: Final = re.compile(r"\.(?:[xyzwrgba]|[bh]\d{1,4})$")
 _REGISTER_TEXT: Final = re.compile(r"[%$\w]+(?:\.[a-z]\w*)?")
 _PLAIN_REGISTER: Final = re.compile(r"%[\w$]+(?:\.(?:[xyzwrgba]|[bh]\d{1,4}))?")
 _PLAIN_INTEGER: Final = re.compile(r"-?[1-9]\d{0,18}|0")
-_PLAIN_ADDRESS: Final = re.compile(r"\[(%[\w$]+)(?:\+(-?(?:[1-9]\d{0,9}|0)))?\]")
+_PLAIN_FLOAT: Final = re.compile(r"0[fF]([0-9A-Fa-f]{8})")
+_PLAIN_ADDRESS: Final = re.compile(
+    r"\[((?!WARP_SZ\b)[%$A-Za-z_][\w$]+)(?:\+(-?(?:[1-9]\d{0,9}|0)))?\]"
+)
 _BARE_NAME: Final = re.compile(r"(?<![%\w$.])[A-Za-z_$]")
 
 Operands = tuple[Operand | None, ...]
@@ -172,7 +175,11 @@ class OperandReader:
         if _PLAIN_INTEGER.fullmatch(text):
             return Immediate(int(text), "int")
         if plain := _PLAIN_ADDRESS.fullmatch(text):
-            return Address(Register(plain[1]), int(plain[2] or 0))
+            name = plain[1]
+            base = Register(name) if self._is_register(name) else Symbol(name)
+            return Address(base, int(plain[2] or 0))
+        if plain := _PLAIN_FLOAT.fullmatch(text):
+            return Immediate(int(plain[1], 16), "f32")
         if not text:
             raise self.cursor.error(offset, "expected an operand")
         return self._composite(text, offset)

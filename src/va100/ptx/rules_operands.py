@@ -7,6 +7,7 @@ modules or control flow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from va100.ptx.isa import Operation
@@ -104,15 +105,8 @@ class OperandRules:
     def _place(
         self, operation: Operation, place: Place, operand: Operand | None, report: Report
     ) -> None:
-        checks = {
-            "m": self._memory,
-            "l": self._label,
-            "d": self._destination,
-            "v": self._moved,
-            "p": self._predicate,
-            "i": self._number,
-        }
-        checks.get(place.letter, self._source)(operation, place, operand, report)
+        checks = _CHECKS.get(place.letter, OperandRules._source)
+        checks(self, operation, place, operand, report)
 
     def _destination(
         self, operation: Operation, place: Place, operand: Operand | None, report: Report
@@ -328,6 +322,18 @@ class OperandRules:
         return self._variables.get(name) or self._module_variables.get(name)
 
 
+_CHECKS: Final = {
+    "m": OperandRules._memory,
+    "l": OperandRules._label,
+    "d": OperandRules._destination,
+    "v": OperandRules._moved,
+    "p": OperandRules._predicate,
+    "i": OperandRules._number,
+}
+"""Letter of the place to its check; other letters are sources."""
+
+
+@cache
 def agrees(kind: PtxType, own: PtxType, *, relaxed: bool = False) -> bool:
     """Tell whether a register of type ``own`` may stand where ``kind`` is wanted.
 

@@ -47,6 +47,7 @@ class Arity(NamedTuple):
     most: int
 
 
+@lru_cache(maxsize=4096)
 def arity(operation: Operation) -> Arity:
     """Count the operands that may be given."""
     letters = _letters(operation.form.operands)
