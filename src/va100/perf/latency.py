@@ -20,17 +20,33 @@ INDEPENDENT_INSTRUCTIONS: Final = 2.0
 """Neighbouring instructions that do not wait for each other, on average.  Assumed."""
 BARRIER_CYCLES: Final = 20.0
 """From the last arrival at a CTA's barrier to the next instruction.  Assumed."""
+CTA_CYCLES: Final = 350.0
+"""From the end of one CTA to the first instruction of the next in its place.  Fitted to the stores
+of one element a thread at two warps an SM, which wait for nothing else (GPU-BENCHES, gpu-stream)."""
 
 
 def warp_cycles(counters: Counters, chip: ChipSpec, residency: Residency) -> float:
-    """Cycles from a warp's first instruction to its last, alone on its SM."""
-    warps = max(counters.warp_count, 1)
+    """Cycles from a warp's first instruction to its successor's, alone on its SM."""
+    if not counters.warp_count:
+        return 0.0
+    warps = counters.warp_count
     return (
-        _arithmetic_cycles(counters, chip) / warps
+        CTA_CYCLES
+        + _arithmetic_cycles(counters, chip) / warps
         + _global_cycles(counters, warps, chip, residency)
         + _shared_requests(counters) / warps * chip.measured.shared_latency_cycles
         + counters.barrier_instructions / warps * BARRIER_CYCLES
     )
+
+
+def shortest_cycles(chip: ChipSpec) -> float:
+    """Cycles of a CTA that does nothing but read L2 once."""
+    return CTA_CYCLES + l2_cycles(chip)
+
+
+def l2_cycles(chip: ChipSpec) -> float:
+    """Latency of L2, half of which is on the other side of the chip."""
+    return (chip.measured.l2_near_latency_cycles + chip.measured.l2_far_latency_cycles) / 2
 
 
 def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:
@@ -57,10 +73,9 @@ def _global_cycles(counters: Counters, warps: int, chip: ChipSpec, residency: Re
     requests = counters.global_requests * loaded / warps
     blocks = max(counters.branches / warps, 1.0)
     rounds = max(min(requests, blocks), requests / OUTSTANDING_REQUESTS)
-    measured = chip.measured
     if residency is Residency.L2 and 0 < counters.footprint_bytes <= chip.l2_bytes:
-        return rounds * (measured.l2_near_latency_cycles + measured.l2_far_latency_cycles) / 2
-    return rounds * measured.dram_latency_cycles
+        return rounds * l2_cycles(chip)
+    return rounds * chip.measured.dram_latency_cycles
 
 
 def _shared_requests(counters: Counters) -> float:

@@ -17,6 +17,9 @@ from va100.work import Counters
 
 SM_L2_BYTES_PER_CYCLE: Final = 64.0
 """What one SM can draw from L2: its half of a TPC's port.  Assumed; no document was read."""
+L2_STORE_WEIGHT: Final = 1.75
+"""Bytes of load that a stored byte keeps L2 busy for.  Fitted to kernels that scale an array within
+L2 (GPU-BENCHES, gpu-small-kernels); the read rate is measured apart."""
 
 
 class Residency(Enum):
@@ -76,7 +79,8 @@ def dram_s(flow: Traffic, chip: ChipSpec, residency: Residency) -> float:
 def l2_s(flow: Traffic, active_sm_count: int, chip: ChipSpec, clock_hz: float) -> float:
     """Time of L2, which a few SMs alone cannot draw dry."""
     few = active_sm_count * SM_L2_BYTES_PER_CYCLE * clock_hz
-    return flow.l2_bytes / min(chip.measured.l2_bytes_per_s, few)
+    weight = 1 + (L2_STORE_WEIGHT - 1) * flow.store_fraction
+    return flow.l2_bytes * weight / min(chip.measured.l2_bytes_per_s, few)
 
 
 def l1_cycles(flow: Traffic) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,7 +116,7 @@ class TestSchedule:
             assert isinstance(event.start_ns, int)
         for stream in range(1, 5):
             own = [event for event in events if event.command.stream == stream]
-            for before, after in zip(own, own[1:], strict=False):
+            for before, after in itertools.pairwise(own):
                 assert after.start_ns >= before.end_ns + GAP_NS
 
 
