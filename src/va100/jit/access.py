@@ -97,16 +97,10 @@ def offset_by(c: Context, value: Value, offset: int) -> Value:
 
 def check(c: Context, access: Access, low: str, span: int) -> None:
     """Refuse an access of ``span`` bytes from scalar address ``low`` that leaves its space."""
+    if c.mask is None and c.index in c.analysis.prechecked:
+        return
     if access.space is Space.SHARED:
-        limit = c.field(abi.SHARED_BYTES, "i32")
-        wide = c.op(f"zext i32 {limit} to i64")
-        room = c.op(f"sub i64 {wide}, {span}")
-        bad = c.op(f"icmp ugt i64 {low}, {room}")
-        short = c.op(f"icmp ult i64 {wide}, {span}")
-        bad = c.op(f"or i1 {bad}, {short}")
-        if access.lane_bytes > 1:
-            rest = c.op(f"and i64 {low}, {access.lane_bytes - 1}")
-            bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {rest}, 0')}")
+        bad = outside_window(c, low, span, access.lane_bytes)
         _refuse_if(c, access, bad, low, span)
         return
     relative = c.op(f"sub i64 {low}, {ARENA_BASE}")
@@ -131,6 +125,37 @@ def check(c: Context, access: Access, low: str, span: int) -> None:
     _call_check(c, access, low, span)
     c.line(f"br label %{done}")
     c.label(done)
+
+
+def outside_window(c: Context, low: str, span: int, align: int) -> str:
+    """Whether ``span`` bytes from an offset leave the shared window, or are not aligned."""
+    limit = c.op(f"zext i32 {c.field(abi.SHARED_BYTES, 'i32')} to i64")
+    room = c.op(f"sub i64 {limit}, {span}")
+    bad = c.op(f"icmp ugt i64 {low}, {room}")
+    if span > c.symbols.shared_bytes:
+        short = c.op(f"icmp ult i64 {limit}, {span}")
+        bad = c.op(f"or i1 {bad}, {short}")
+    if align > 1:
+        rest = c.op(f"and i64 {low}, {align - 1}")
+        bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {rest}, 0')}")
+    return bad
+
+
+def outside_memory(c: Context, low: str, span: int, base: str, align: int) -> str:
+    """Whether any granule of a span belongs to nobody, or the base is not aligned."""
+    relative = c.op(f"sub i64 {low}, {ARENA_BASE}")
+    far = c.op(f"icmp ugt i64 {relative}, {(1 << ARENA_SHIFT) - 1 - span}")
+    inside = c.op(f"select i1 {far}, i64 0, i64 {relative}")
+    bad = far
+    steps = [*range(0, span - 1, 1 << GRANULE_SHIFT), span - 1]
+    for step in steps:
+        at = c.op(f"add i64 {inside}, {step}") if step else inside
+        granule = c.op(f"lshr i64 {at}, {GRANULE_SHIFT}")
+        bad = c.op(f"or i1 {bad}, {c.op(f'icmp eq i8 {_shadow(c, granule)}, 0')}")
+    if align > 1:
+        rest = c.op(f"and i64 {base}, {align - 1}")
+        bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {rest}, 0')}")
+    return bad
 
 
 def _shadow(c: Context, granule: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from va100.jit import effects
+from va100.jit.groups import CheckGroup, check_groups
 from va100.jit.lattice import Shape, affine, constant, join, uniform, varying, widen
 from va100.jit.transfer import needs_guard, result_shape, special_shape
 from va100.ptx.cfg import EXIT, FlowGraph
@@ -50,6 +51,10 @@ class Analysis:
     """f32 registers only ever written by arithmetic: NaNs become canonical when observed."""
     guarded: frozenset[int]
     """Instructions whose affine result holds only if a sum does not wrap."""
+    groups: Mapping[int, CheckGroup]
+    """Accesses checked together, by the first instruction."""
+    prechecked: frozenset[int]
+    """Instructions that belong to a group."""
     spin_edges: frozenset[tuple[int, int]]
     """Back edges of loops that may wait for another thread."""
     first_piece: tuple[int, ...]
@@ -62,7 +67,8 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
     """Analyse one function for one block shape."""
     shapes, predicates = _fixpoint(flow, block, is_kernel=is_kernel)
     guarded = frozenset(_guarded(flow, shapes, block))
-    blocks, first_piece = _split(flow, guarded)
+    groups = check_groups(flow, shapes)
+    blocks, first_piece = _split(flow, guarded | groups.keys())
     live_in = _liveness(flow, blocks)
     across = frozenset(n for names in live_in for n in names)
     conditional = frozenset(
@@ -82,6 +88,8 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
         stored=across | conditional,
         lazy_nan=_lazy_nan(flow),
         guarded=guarded,
+        groups=groups,
+        prechecked=frozenset(i for g in groups.values() for i in g.members),
         spin_edges=_spin_edges(flow, blocks),
         first_piece=first_piece,
         reentry=_reentry(flow, blocks),
@@ -326,7 +334,7 @@ def _guarded(flow: FlowGraph, shapes: Mapping[str, Shape], block: Dim3) -> list[
 
 
 def _split(
-    flow: FlowGraph, guarded: frozenset[int]
+    flow: FlowGraph, starts_anew: frozenset[int]
 ) -> tuple[tuple[Block, ...], tuple[int, ...]]:
     """Split basic blocks before barriers, warp-synchronous and guarded ones, and after calls."""
     starts: dict[int, int] = {}
@@ -337,7 +345,7 @@ def _split(
         for i in range(basic.start + 1, basic.end):
             operation = flow.operations[i]
             if (
-                i in guarded
+                i in starts_anew
                 or effects.is_barrier(operation)
                 or effects.is_warp_sync(operation)
                 or flow.operations[i - 1].opcode == "call"
@@ -481,20 +489,63 @@ def _is_nan_pattern(bits: int) -> bool:
 
 
 def _spin_edges(flow: FlowGraph, blocks: tuple[Block, ...]) -> frozenset[tuple[int, int]]:
+    """Back edges of loops that another thread may have to end.
+
+    Such a loop leaves by a condition that depends on what it read of memory others write.
+    """
+    awaited = _awaited(flow)
     found = set()
     for block in blocks:
         for target in block.successors:
-            if target <= block.index and _loop_may_wait(flow, blocks, target, block.index):
+            if target <= block.index and _may_wait(flow, blocks, (target, block.index), awaited):
                 found.add((block.index, target))
     return frozenset(found)
 
 
-def _loop_may_wait(flow: FlowGraph, blocks: tuple[Block, ...], head: int, tail: int) -> bool:
-    """Whether the layout range of a loop holds an access through which it may wait."""
-    for block in blocks[head : tail + 1]:
+def _awaited(flow: FlowGraph) -> frozenset[str]:
+    """Registers that depend on an atomic's result, an ordered load, or what a call gave back."""
+    fenced = any(op.opcode in ("membar", "fence") for op in flow.operations)
+    found: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
+            new = set(effects.writes(instruction, operation)) - found
+            if not new:
+                continue
+            source = _reads_shared_state(flow, instruction, operation, fenced=fenced)
+            if source or not found.isdisjoint(effects.reads(instruction, operation)):
+                found |= new
+                changed = True
+    return frozenset(found)
+
+
+def _reads_shared_state(
+    flow: FlowGraph, instruction: Instruction, operation: Operation, *, fenced: bool
+) -> bool:
+    if effects.may_spin_on(operation):
+        return True
+    if operation.opcode != "ld":
+        return False
+    if operation.space is Space.PARAM:
+        address = instruction.operands[1]
+        base = address.base if isinstance(address, Address) else None
+        return isinstance(base, Symbol) and base.name in flow.variables
+    return fenced and operation.space in (Space.GLOBAL, Space.GENERIC, Space.SHARED)
+
+
+def _may_wait(
+    flow: FlowGraph, blocks: tuple[Block, ...], loop: tuple[int, int], awaited: frozenset[str]
+) -> bool:
+    """Whether a branch in the layout range of a loop is decided by an awaited register."""
+    for block in blocks[loop[0] : loop[1] + 1]:
         for i in range(block.start, block.end):
-            operation = flow.operations[i]
-            if effects.may_spin_on(operation) or operation.opcode in ("nanosleep", "call"):
+            operation, instruction = flow.operations[i], flow.instructions[i]
+            if operation.opcode == "nanosleep":
+                return True
+            if operation.opcode in effects.TERMINATORS and not awaited.isdisjoint(
+                effects.reads(instruction, operation)
+            ):
                 return True
     return False
 

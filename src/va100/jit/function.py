@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Final
 
 from va100.jit import abi, effects
+from va100.jit.access import address_value, outside_memory, outside_window
 from va100.jit.analysis import Block
 from va100.jit.calls import lower_call
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
+from va100.jit.groups import CheckGroup
 from va100.jit.lattice import signed_limits
 from va100.jit.lower.atomic import lower_atomic
 from va100.jit.lower.compare import lower_compare
@@ -30,8 +32,8 @@ from va100.jit.lower.move import lower_move
 from va100.jit.lower.warp import lower_warp
 from va100.jit.transfer import needs_guard
 from va100.ptx.isa.form import Family, Operation
-from va100.ptx.program import Immediate, Register, Symbol
-from va100.ptx.types import PtxType
+from va100.ptx.program import Address, Immediate, Register, Symbol
+from va100.ptx.types import PtxType, Space
 
 Lowering = Callable[[Context, Operation], None]
 
@@ -143,6 +145,8 @@ class FunctionWriter:
         c.label(f"F{block.index}")
         if block.start in c.analysis.guarded:
             self._write_overflow_guard(block)
+        if block.start in c.analysis.groups:
+            self._write_group_check(block, c.analysis.groups[block.start])
         self._count(block, 0, None)
         self._write_body(block)
 
@@ -174,8 +178,33 @@ class FunctionWriter:
         wrapped = bad[0]
         for other in bad[1:]:
             wrapped = c.op(f"or i1 {wrapped}, {other}")
+        self._leave_if(wrapped, block)
+
+    def _write_group_check(self, block: Block, group: CheckGroup) -> None:
+        """Look at a whole group of accesses; M will find out which of them is wrong."""
+        c = self.c
+        c.begin_instruction(block.start)
+        value = address_value(c, Address(Register(group.register), 0), group.space)
+        offsets = value.shape.offsets or (0,)
+        known = c.analysis.shapes[group.register].offsets or (0,)
+        shift = min(offsets) - min(known)  # a window address counts from its smallest lane
+        base = c.base(value)
+        low = c.op(f"add i64 {base}, {group.low + shift}")
+        span = group.high - group.low
+        if group.space is Space.SHARED:
+            rest = c.op(f"add i64 {base}, {shift}") if shift else base
+            bad = outside_window(c, low, span, 1)
+            if group.align > 1:
+                odd = c.op(f"and i64 {rest}, {group.align - 1}")
+                bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {odd}, 0')}")
+        else:
+            bad = outside_memory(c, low, span, base, group.align)
+        self._leave_if(bad, block)
+
+    def _leave_if(self, condition: str, block: Block) -> None:
+        c = self.c
         leave, stay = c.name("leave"), c.name("stay")
-        c.line(f"br i1 {wrapped}, label %{leave}, label %{stay}, !prof !1")
+        c.line(f"br i1 {condition}, label %{leave}, label %{stay}, !prof !1")
         c.label(leave)
         self._leave(block.index, FULL, None, "")
         c.label(stay)
@@ -388,7 +417,9 @@ class FunctionWriter:
             raise c.refuse("a guarded brx.idx is not executed")
         vector = c.vector(index)
         if c.mask is None:
-            self._convert(set().union(*(c.analysis.live_in[t] for t in targets)))
+            live = set().union(*(c.analysis.live_in[t] for t in targets))
+            self._reset_masked_world(live)
+            self._convert(live)
         lanes = c.block_mask or FULL
         rest = lanes
         for k, target in enumerate(targets):
@@ -445,12 +476,34 @@ class FunctionWriter:
         for target in (first, second):
             if target is not None:
                 names |= c.analysis.live_in[target]
+        self._reset_masked_world(names)
         self._convert(names)
         self._arrive(first, mask)
         if second is not None or rest:
             self._arrive(second, rest)
         targets = [t for t in (first, second) if t is not None]
         c.line(f"br label %M{min(targets)}" if targets else "br label %dispatch")
+
+    def _reset_masked_world(self, live: set[str]) -> None:
+        """Begin M afresh, so that nothing of it has to be carried through F's loops.
+
+        All lanes are alive and none waits; registers nobody reads before writing them are
+        cleared, since a masked assignment would otherwise keep their old lanes alive.
+        """
+        c = self.c
+        if not self.small:
+            return
+        c.line("store i32 -1, ptr %alive")
+        c.line("store i32 0, ptr %returned")
+        c.line("store i64 0, ptr %ready")
+        for block in self.blocks:
+            c.line(f"store i32 0, ptr %pend{block.index}")
+        for name in sorted(c.analysis.stored - live - c.analysis.invariant):
+            if c.is_predicate(name):
+                c.line(f"store i32 0, ptr {c.place_as(name, scalar=False)}")
+            else:
+                kind = f"<32 x i{c.flow.registers[name].bits}>"
+                c.line(f"store {kind} zeroinitializer, ptr {c.place_as(name, scalar=False)}")
 
     def _convert(self, names: set[str]) -> None:
         """Store registers the converged world keeps as scalars where the masked one looks."""
