@@ -84,3 +84,7 @@ extern "C" void va_set_backend(const va_backend *backend) {
   }
   va::g_backend.store(copy, std::memory_order_release);
 }
+
+extern "C" const va_backend *va_get_backend(void) {
+  return va::g_backend.load(std::memory_order_acquire);
+}

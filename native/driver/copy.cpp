@@ -40,7 +40,7 @@ void require_range(const Side &side, uint64_t bytes) {
 
 void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   const Way way = way_between(to, from);
-  log_duration(stream.track, transfer_s(stream.context->device->ordinal, bytes, way));
+  log_transfer(stream.track, stream.context->device->ordinal, bytes, way);
 }
 
 CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {

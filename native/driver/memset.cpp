@@ -30,8 +30,7 @@ CUresult fill(CUdeviceptr address, size_t pitch, Value value, size_t width, size
         std::fill_n(first, width, value);
     }
   }
-  log_duration(stream.track,
-               transfer_s(stream.context->device->ordinal, row * height, Way::kSet));
+  log_transfer(stream.track, stream.context->device->ordinal, row * height, Way::kSet);
   return CUDA_SUCCESS;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 // Without a compiler to ask, a launch takes the least that any launch takes.
 constexpr double kLaunchFloorSeconds = 2.5e-6;
-constexpr size_t kKeepLaunches = 1u << 20;
+constexpr size_t kKeepLaunches = 1u << 19;
 constexpr size_t kResolveAfter = 1u << 16;
 
 // What copies reach of the links' peak rates, and what each costs before its first byte.
@@ -23,7 +23,7 @@ constexpr double kDramShare = 0.90;
 constexpr double kNvlinkBytesPerSecond = 270e9;
 constexpr double kCopyFloorSeconds = 1.5e-6;
 
-enum class What { kLaunch, kDuration, kRecord, kWait, kJoin };
+enum class What { kLaunch, kTransfer, kRecord, kWait, kJoin };
 
 struct Work {
   What what;
@@ -31,7 +31,7 @@ struct Work {
   std::shared_ptr<TrackGroup> group;
   std::shared_ptr<Moment> moment;
   double duration_s = 0;
-  uint64_t launch = 0; // serial number
+  uint64_t serial = 0; // of the launch or transfer
 };
 
 struct Launch {
@@ -44,6 +44,8 @@ struct Launch {
 
 struct Log {
   std::mutex mutex;
+  std::deque<va_driver_transfer> transfers;
+  uint64_t first_transfer = 0;
   std::deque<Work> pending;
   std::deque<Launch> launches;
   uint64_t first_launch = 0; // serial number of launches.front()
@@ -140,13 +142,15 @@ void place(Log &l, Work &work) {
   double start = begin_of(track);
   switch (work.what) {
   case What::kLaunch: {
-    Launch *const launch = launch_at(l, work.launch);
+    Launch *const launch = launch_at(l, work.serial);
     if (launch)
       launch->start_s = start;
     end_at(track, start + (launch ? launch->duration_s : kLaunchFloorSeconds));
     break;
   }
-  case What::kDuration:
+  case What::kTransfer:
+    if (work.serial >= l.first_transfer)
+      l.transfers[work.serial - l.first_transfer].start_s = start;
     end_at(track, start + work.duration_s);
     break;
   case What::kRecord:
@@ -162,6 +166,19 @@ void place(Log &l, Work &work) {
   case What::kJoin:
     break;
   }
+}
+
+double transfer_s(int device, uint64_t bytes, Way way) {
+  const DeviceModel &model = *driver().devices[static_cast<size_t>(device)]->model;
+  const double size = static_cast<double>(bytes);
+  double rate = model.dram_bytes_per_s * kDramShare;
+  if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
+    rate = model.pcie_bytes_per_s * kPcieShare;
+  else if (way == Way::kWithinDevice)
+    rate /= 2; // read and written
+  else if (way == Way::kBetweenDevices)
+    rate = kNvlinkBytesPerSecond;
+  return kCopyFloorSeconds + size / rate;
 }
 
 bool repeats(const Work &before, const Work &work) {
@@ -204,8 +221,27 @@ void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
   add(std::move(entry));
 }
 
-void log_duration(const std::shared_ptr<Track> &track, double duration_s) {
-  add({What::kDuration, track, nullptr, nullptr, duration_s, 0});
+void log_transfer(const std::shared_ptr<Track> &track, int device, uint64_t bytes, Way way) {
+  if (way == Way::kHostToHost)
+    return;
+  va_driver_transfer transfer{};
+  transfer.kind = static_cast<uint32_t>(way);
+  transfer.device = static_cast<uint32_t>(device);
+  transfer.stream = track->id;
+  transfer.bytes = bytes;
+  transfer.duration_s = transfer_s(device, bytes, way);
+  uint64_t serial;
+  {
+    Log &l = log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    if (l.transfers.size() >= kKeepLaunches) {
+      l.transfers.pop_front();
+      ++l.first_transfer;
+    }
+    serial = l.first_transfer + l.transfers.size();
+    l.transfers.push_back(transfer);
+  }
+  add({What::kTransfer, track, nullptr, nullptr, transfer.duration_s, serial});
 }
 
 void log_record(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment) {
@@ -242,22 +278,22 @@ double time_of(const Moment &moment) {
   return moment.time_s;
 }
 
-double transfer_s(int device, uint64_t bytes, Way way) {
-  if (way == Way::kHostToHost)
-    return 0;
-  const DeviceModel &model = *driver().devices[static_cast<size_t>(device)]->model;
-  const double size = static_cast<double>(bytes);
-  double rate = model.dram_bytes_per_s * kDramShare;
-  if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
-    rate = model.pcie_bytes_per_s * kPcieShare;
-  else if (way == Way::kWithinDevice)
-    rate /= 2; // read and written
-  else if (way == Way::kBetweenDevices)
-    rate = kNvlinkBytesPerSecond;
-  return kCopyFloorSeconds + size / rate;
-}
-
 } // namespace va
+
+static_assert(static_cast<uint32_t>(va::Way::kSet) == VA_TRANSFER_SET, "kinds are Way's numbers");
+
+extern "C" size_t va_driver_transfers(size_t first, va_driver_transfer *out, size_t capacity) {
+  try {
+    va::resolve_timeline();
+    va::Log &l = va::log();
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    for (size_t i = 0; i < capacity && out && first + i < l.transfers.size(); ++i)
+      out[i] = l.transfers[first + i];
+    return l.transfers.size();
+  } catch (...) {
+    return 0;
+  }
+}
 
 extern "C" size_t va_driver_launches(size_t first, va_driver_launch *out, size_t capacity) {
   try {

@@ -46,7 +46,6 @@ struct LaunchWork {
 };
 
 void log_launch(const std::shared_ptr<Track> &track, LaunchWork work);
-void log_duration(const std::shared_ptr<Track> &track, double duration_s);
 void log_record(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment);
 void log_wait(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment);
 // The host waited for a stream's work, or for all of a context's.
@@ -61,6 +60,6 @@ double time_of(const Moment &moment);
 
 // How long the chip takes to move bytes.
 enum class Way { kHostToDevice, kDeviceToHost, kWithinDevice, kBetweenDevices, kSet, kHostToHost };
-double transfer_s(int device, uint64_t bytes, Way way);
+void log_transfer(const std::shared_ptr<Track> &track, int device, uint64_t bytes, Way way);
 
 } // namespace va

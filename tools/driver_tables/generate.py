@@ -50,9 +50,7 @@ def outputs() -> dict[Path, str]:
 def stale() -> list[Path]:
     """Generated files whose text on disk is not what the tables give."""
     return [
-        path
-        for path, text in outputs().items()
-        if not path.exists() or path.read_text() != text
+        path for path, text in outputs().items() if not path.exists() or path.read_text() != text
     ]
 
 

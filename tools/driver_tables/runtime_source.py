@@ -67,5 +67,7 @@ def _entry(row: Row, name: str, *, scope: str) -> str:
     if checked:
         condition = " || ".join(f"!{name}" for name in checked)
         check = f"  if ({condition}) return va::rt::record(cudaErrorInvalidValue);\n"
-    body = f"  return va::rt::recorded([&] {{ return {call}; }});" if records else f"  return {call};"
+    body = (
+        f"  return va::rt::recorded([&] {{ return {call}; }});" if records else f"  return {call};"
+    )
     return f"VA_RT_ENTRY {row.returns} {name}({row.prototype}) {{\n{check}{scope}{body}\n}}"

@@ -70,6 +70,8 @@ typedef struct va_backend {
 
 /* Hand the driver its compiler; NULL takes it away (interpreter exit). */
 VA_EXPORT void va_set_backend(const va_backend *backend);
+/* The one registered now, or NULL; what is handed back to va_set_backend takes its place again. */
+VA_EXPORT const va_backend *va_get_backend(void);
 
 #ifdef __cplusplus
 }
