@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from va100.numerics.formats import DOUBLE, Bits
+from va100.numerics.formats import DOUBLE, F64, Bits
 
 _PRECISION: Final = DOUBLE.precision
 _LOWEST: Final = DOUBLE.emin - (_PRECISION - 1)
@@ -41,8 +41,17 @@ def mul(mode: str, a: Bits, b: Bits) -> Bits:
 
 def fma(mode: str, a: Bits, b: Bits, c: Bits) -> Bits:
     """Multiply and add, rounded once."""
-    host = a.view(np.float64) * b.view(np.float64) + c.view(np.float64)
+    host = unrounded_fma(a.view(np.float64), b.view(np.float64), c.view(np.float64))
     return _each(_fma_lane, mode, host.view(np.uint64), a, b, c)
+
+
+def unrounded_fma(x: F64, y: F64, z: F64) -> F64:
+    """Multiply and add where no product is rounded: zeros, infinities and NaNs.
+
+    A finite product that overflows must not meet an infinite addend as an infinity.
+    """
+    alone = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
+    return np.where(alone, z, x * y + z)
 
 
 def div(mode: str, a: Bits, b: Bits) -> Bits:

@@ -226,7 +226,7 @@ def _fma_f64(mode: str, a: Bits, b: Bits, c: Bits) -> Bits:
     safe = _in_range(x) & _in_range(y) & (_in_range(z) | (z == 0))
     # An infinity, a NaN or a zero product: nothing is rounded before the sum.
     plain = ~(np.isfinite(x) & np.isfinite(y) & np.isfinite(z)) | (x == 0) | (y == 0)
-    bits = np.where(plain, x * y + z, result).view(np.uint64)
+    bits = np.where(plain, exact.unrounded_fma(x, y, z), result).view(np.uint64)
     hard = ~safe & ~plain
     if hard.any():
         bits[hard] = exact.fma(mode, a[hard], b[hard], c[hard])

@@ -151,6 +151,8 @@ class TestSpecialValues:
         assert int(rounding.mul(fmt, mode, minus, one)[0]) == int(minus[0])
         assert _is_nan(name, int(rounding.fma(fmt, mode, inf, zero, one)[0]))
         assert int(rounding.fma(fmt, mode, one, one, minus)[0]) == int(minus[0])
+        largest = inf - fmt.dtype.type(1)
+        assert int(rounding.fma(fmt, mode, largest, largest, minus)[0]) == int(minus[0])
 
     @pytest.mark.parametrize("name", ["f16", "bf16", "f32"])
     def test_nan_is_canonical(self, name: str) -> None:
