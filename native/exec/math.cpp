@@ -1,9 +1,7 @@
 // The approximate functions, and what else is too long to emit inline.  Definitions are those of
 // va100.numerics.approx: the documented sm_80 scaling around a core taken as correctly rounded.
 // Directed roundings are in math_directed.cpp, half precision in math_half.cpp.
-#include <cmath>
-
-#include "math_lanes.h"
+#include "math_f64.h"
 
 namespace va {
 namespace {
@@ -11,44 +9,11 @@ namespace {
 constexpr float kTiny = 0x1p-126f;
 constexpr float kHuge = 0x1p126f;
 
-// ------------------------------------------------------------------ cores, in f64
+// ------------------------------------------------------------------ cores
 
-VA_INLINE double ex2_f64(double x) { return std::exp2(x); }
-VA_INLINE double lg2_f64(double x) { return std::log2(x); }
-VA_INLINE double tanh_f64(double x) { return std::tanh(x); }
 VA_INLINE double rcp_f64(double x) { return 1.0 / x; }
 VA_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
 VA_INLINE double rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
-
-struct Turn {
-  double sine, cosine;  // of what is left past the nearest quarter turn
-  int quadrant;
-};
-
-VA_INLINE Turn split_turn(double t) {
-  double nearest = __builtin_rint(4.0 * t);
-  double angle = 6.283185307179586 * (t - 0.25 * nearest);
-  double quadrant = nearest - 4.0 * __builtin_floor(0.25 * nearest);
-  bool finite = t - t == 0.0;
-  return {std::sin(angle), std::cos(angle), static_cast<int>(finite ? quadrant : 0.0)};
-}
-
-// Zeros are +0.
-VA_INLINE double with_sign(double value, int negative) {
-  double given = negative ? -value : value;
-  return given == 0.0 ? 0.0 : given;
-}
-
-// Sine of an angle in turns; a zero keeps its sign.
-VA_INLINE double sin_f64(double t) {
-  Turn turn = split_turn(t);
-  double value = with_sign(turn.quadrant & 1 ? turn.cosine : turn.sine, turn.quadrant & 2);
-  return t == 0.0 ? t : value;
-}
-VA_INLINE double cos_f64(double t) {
-  Turn turn = split_turn(t);
-  return with_sign(turn.quadrant & 1 ? turn.sine : turn.cosine, (turn.quadrant + 1) & 2);
-}
 
 // Subnormals are zero on both sides.
 template <double (*F)(double)>

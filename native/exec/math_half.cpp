@@ -1,7 +1,6 @@
 // f16 and bf16 arithmetic, one or two to a register; each result is rounded once.
 // Conversions are in math_convert.cpp.
-#include <cmath>
-
+#include "math_f64.h"
 #include "math_half_format.h"
 
 namespace va {
@@ -30,10 +29,10 @@ VA_INLINE T add_to_odd(T x, T y) {
   T shadow = sum - x;
   T error = (x - (sum - shadow)) + (y - shadow);
   Bits bits = bits_as<Bits>(sum);
-  // Toward the error: away from zero when it has the sum's sign.  An infinite sum has no error.
-  Bits away = bits + ((error > 0) == (sum > 0) ? Bits{1} : ~Bits{0});
-  bool inexact = ((error > 0) | (error < 0)) & ((bits & 1) == 0);
-  return bits_as<T>(inexact ? away : bits);
+  // Toward the error: away from zero when it has the sum's sign.  That of an infinity is NaN.
+  Bits apart = (bits ^ bits_as<Bits>(error)) >> (8 * sizeof(Bits) - 1);
+  Bits step = error > 0 || error < 0 ? 1 - 2 * apart : 0;
+  return bits_as<T>(bits & 1 ? bits : bits + step);
 }
 
 // The product of two f16 is exact in f32, of two bf16 in f64.
@@ -76,11 +75,10 @@ VA_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   return static_cast<uint16_t>(nan ? kNan16 : chosen);
 }
 
-uint16_t tanh16(uint16_t a) {
-  return narrow<F16, Mode::kNearest>(to_odd(std::tanh(static_cast<double>(widen<F16>(a)))));
-}
-uint16_t ex2_16(uint16_t a) {
-  return narrow<F16, Mode::kNearest>(to_odd(std::exp2(static_cast<double>(widen<F16>(a)))));
+// The cores are those of f32, rounded once.
+template <double (*F)(double)>
+VA_INLINE uint16_t approximate(uint16_t a) {
+  return narrow<F16, Mode::kNearest>(to_odd(F(static_cast<double>(widen<F16>(a)))));
 }
 
 // ------------------------------------------------------------------ modifiers
@@ -140,8 +138,8 @@ const HelperEntry kHalfHelpers[] = {
     VA_SIGN("abs", absolute)
     VA_EXTREME("min", false)
     VA_EXTREME("max", true)
-    VA_FORM("tanh", "f16", "", F16, tanh16, false, kNone)
-    VA_FORM("ex2", "f16", "", F16, ex2_16, false, kNone)
+    VA_FORM("tanh", "f16", "", F16, approximate<tanh_f64>, false, kNone)
+    VA_FORM("ex2", "f16", "", F16, approximate<ex2_f64>, false, kNone)
     {nullptr, nullptr}};
 
 }  // namespace va

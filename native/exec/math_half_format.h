@@ -47,27 +47,45 @@ VA_INLINE float widen(uint16_t bits) {
 }
 
 template <Mode M>
-VA_INLINE uint32_t rounds_up(uint32_t negative, uint32_t kept, uint32_t rest, uint32_t half) {
+VA_INLINE uint32_t rounds_up(uint32_t negative, uint32_t rest) {
   uint32_t inexact = rest != 0;
-  if constexpr (M == Mode::kNearest) return rest + (kept & 1) > half;
   if constexpr (M == Mode::kDown) return inexact & negative;
   if constexpr (M == Mode::kUp) return inexact & (negative ^ 1);
-  (void)kept, (void)half;
   return 0;
 }
 
 // Magnitude of a result that is too large.
 template <typename Format, Mode M>
 VA_INLINE uint32_t overflowed(uint32_t negative) {
-  if constexpr (M == Mode::kNearest) return Format::kInfinity;
   if constexpr (M == Mode::kDown) return Format::kInfinity - 1 + negative;
   if constexpr (M == Mode::kUp) return Format::kInfinity - negative;
   return Format::kInfinity - 1;
 }
 
+// f32 to the nearest f16.  Adding a power of two whose last place is the result's lets the adder
+// round; what was added is the result's leading digits.
+VA_INLINE uint16_t nearest_f16(float x) {
+  uint32_t bits = bits_as<uint32_t>(x), size = magnitude32(bits);
+  uint32_t near = size < 0x47800000u ? size : 0x47800000u;  // from 2**16 on it is infinite
+  uint32_t power = near & kInfinity32;
+  power = (power > 113u << 23 ? power : 113u << 23) + (13u << 23);
+  uint32_t sum = bits_as<uint32_t>(bits_as<float>(near) + bits_as<float>(power));
+  uint32_t result = (power >> 13) - (126u << 10) + (sum - power);
+  result = (result < F16::kInfinity ? result : F16::kInfinity) | (bits >> 16 & kSign16);
+  return static_cast<uint16_t>(size > kInfinity32 ? kNan16 : result);
+}
+
+// f32 to the nearest bf16, which is its upper half.
+VA_INLINE uint16_t nearest_bf16(float x) {
+  uint32_t bits = bits_as<uint32_t>(x);
+  uint32_t result = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+  return static_cast<uint16_t>(magnitude32(bits) > kInfinity32 ? kNan16 : result);
+}
+
 // f32 to a 16-bit format, rounded once; a NaN becomes canonical.
 template <typename Format, Mode M>
 VA_INLINE uint16_t narrow(float x) {
+  if constexpr (M == Mode::kNearest) return Format::kLeast == 1 ? nearest_bf16(x) : nearest_f16(x);
   constexpr int kDrop = 24 - Format::kPrecision;
   uint32_t bits = bits_as<uint32_t>(x);
   uint32_t negative = bits >> 31, size = magnitude32(bits);
@@ -80,7 +98,7 @@ VA_INLINE uint16_t narrow(float x) {
   uint32_t rest = significand & ((1u << shift) - 1);
   uint32_t exponent = static_cast<uint32_t>(field > Format::kLeast ? field - Format::kLeast : 0);
   uint32_t result = (exponent << (Format::kPrecision - 1)) + kept +
-                    rounds_up<M>(negative, kept, rest, 1u << (shift - 1));
+                    rounds_up<M>(negative, rest);
   result = result >= Format::kInfinity ? overflowed<Format, M>(negative) : result;
   result = size == kInfinity32 ? Format::kInfinity : result;
   result |= negative << 15;
