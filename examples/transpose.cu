@@ -1,6 +1,5 @@
-// Transposing a matrix, twice: through a shared tile whose columns all lie in one bank, so that 32
-// threads of a warp wait for each other, and through one padded by a column, where they do not. The
-// table of kernels tells the difference.
+// Transposing a matrix, twice: through a shared tile whose columns each lie in one bank, so that 32
+// threads of a warp wait for each other, and through one padded by a column, where they do not.
 //
 //   transpose [--n ROWS] [--out FILE]      FILE receives the transposed matrix, as floats
 #include "example.cuh"

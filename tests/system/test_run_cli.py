@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,22 @@ def va100(*words, **kwargs):
         timeout=LIMIT_S,
         **kwargs,
     )
+
+
+def _processor_s(work):
+    """Seconds of processor that children took, the least of three times."""
+    found = []
+    for _ in range(3):
+        before = os.times()
+        work()
+        after = os.times()
+        found.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
+    return min(found)
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +81,17 @@ class TestRun:
         assert (kernel["name"], kernel["grid"]) == ("vector_add", [16, 1, 1])
         assert 1e-6 < kernel["total_s"] < 1e-4
         assert kernel["bound_by"]
-        kinds = [
-            entry["cat"] for entry in json.loads(trace.read_text())["traceEvents"] if "cat" in entry
-        ]
-        assert kinds == ["HtoD", "HtoD", "kernel", "DtoH"]
+        slices = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+        (launch,) = [e for e in slices if e["cat"] == "kernel"]
+        assert launch["dur"] == pytest.approx(kernel["total_s"] * 1e6, abs=1e-3)
 
     def test_second_run_starts_from_caches(self):
+        """Within a second of a bare Python, in processor time: the clock sees what else runs."""
         words = ("run", EXAMPLES / "vector_add.cu", "--n", 1000)
         assert va100(*words).returncode == 0
-        bare, cached = [], []
-        for _ in range(3):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", "pass"], check=True)
-            bare.append(time.perf_counter() - start)
-            start = time.perf_counter()
-            assert va100(*words).returncode == 0
-            cached.append(time.perf_counter() - start)
-        assert min(cached) < min(bare) + 1.0
+        assert _processor_s(lambda: va100(*words)) < 1.0 + _processor_s(
+            lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)
+        )
 
     def test_models_differ(self, tmp_path):
         times = {}

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         report_path = settings.report or Path(scratch, "report")
         settings = replace(settings, report=report_path)
         status = _execute(started, settings, output_is_json=args.json == STANDARD_OUTPUT)
-        report = _read(report_path)
+        report = replace(_read(report_path), program=args.target)
     _show(report, args)
     return status
 

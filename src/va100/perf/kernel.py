@@ -196,10 +196,13 @@ def _pipe_s(pipe: Pipe, cycles: float, chip: ChipSpec) -> float:
 def _assumed(counters: Counters) -> tuple[str, ...]:
     notes = []
     moved = counters.global_load_bytes + counters.global_store_bytes
-    if moved and not counters.global_sectors:
-        notes.append("sectors were not counted: accesses taken as coalesced")
+    if counters.sampled_fraction == 0:
+        if moved:
+            notes.append("sectors were not counted; global accesses taken as coalesced")
+        if counters.shared_requests:
+            notes.append("bank conflicts were not counted; shared accesses taken as free of them")
     if moved and not counters.footprint_bytes:
-        notes.append("footprint was not counted: no byte taken as used twice")
+        notes.append("footprints were not counted; no byte taken as used twice")
     return tuple(notes)
 
 

@@ -21,8 +21,8 @@ INDEPENDENT_INSTRUCTIONS: Final = 2.0
 BARRIER_CYCLES: Final = 20.0
 """From the last arrival at a CTA's barrier to the next instruction.  Assumed."""
 CTA_CYCLES: Final = 350.0
-"""From the end of one CTA to the first instruction of the next in its place.  Fitted to the stores
-of one element a thread at two warps an SM, which wait for nothing else (GPU-BENCHES, gpu-stream)."""
+"""From the end of one CTA to the first instruction of the next in its place.  Fitted to stores of
+one element a thread at two warps an SM, which wait for nothing else (GPU-BENCHES, gpu-stream)."""
 
 
 def warp_cycles(counters: Counters, chip: ChipSpec, residency: Residency) -> float:

@@ -106,6 +106,7 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _closing(report: LaunchReport) -> list[str]:
+    """Say the total and what to know; of a fault the first line, as the driver told the rest."""
     launches = sum(group.count for group in report.kernels)
     total_s = sum(group.total_s for group in report.kernels)
     counted = f"{launches} launch{'' if launches == 1 else 'es'}"
@@ -113,7 +114,11 @@ def _closing(report: LaunchReport) -> list[str]:
     lines = [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})"]
     assumed = {note for group in report.kernels for note in group.assumed}
     lines += [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
-    return lines + [f"fault: {fault}" for fault in report.faults]
+    return lines + [f"fault: {_first_line(fault)}" for fault in report.faults]
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _kernel_entry(group: KernelGroup) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def saxpy(count: int) -> Counters:
         global_sectors=12 * warps,
         footprint_bytes=8 * count,
         branches=warps,
+        sampled_fraction=1.0,
     )
 
 
@@ -167,8 +168,11 @@ class TestEstimate:
         )
 
     def test_what_was_not_counted_is_said(self):
-        bare = Counters(warp_count=10, global_load_bytes=1280.0)
-        assert len(estimate(bare, line(320), RESOURCES, CHIP).assumed) == 2
+        bare = Counters(warp_count=10, global_load_bytes=1280.0, shared_requests=5.0)
+        assert [
+            note.partition(" were not counted")[0]
+            for note in estimate(bare, line(320), RESOURCES, CHIP).assumed
+        ] == ["sectors", "bank conflicts", "footprints"]
         assert estimate(saxpy(256), line(256), RESOURCES, CHIP).assumed == ()
 
     def test_no_fit_is_refused_by_name(self):

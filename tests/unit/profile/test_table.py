@@ -66,7 +66,7 @@ class TestTableText:
         assert table_text(report, width=120).splitlines()[2].split()[-2:] == ["?", "?"]
 
     def test_faults_are_shown(self):
-        report = LaunchReport(kernels=(group(),), faults=("illegal address 0x0",))
+        report = LaunchReport(kernels=(group(),), faults=("illegal address 0x0\n  in kernel",))
         assert table_text(report, width=80).endswith("fault: illegal address 0x0")
 
 
