@@ -59,9 +59,7 @@ def run_case(case: KernelCase, engine: Engine, arena: Arena) -> tuple[list, Laun
     arguments = case.arguments(np.random.default_rng(1234))
     loaded = load(case.text, arena, f"{case.name}.ptx")
     try:
-        places = [
-            loaded.buffer(a) if isinstance(a, np.ndarray) else a for a in arguments
-        ]
+        places = [loaded.buffer(a) if isinstance(a, np.ndarray) else a for a in arguments]
         outcome = loaded.run(
             engine,
             case.name,
@@ -142,7 +140,12 @@ DONE:
     ),
     grid=(9,),
     block=(128,),
-    arguments=lambda rng: [_floats(rng, 1100), _floats(rng, 1100), np.uint32(1100), np.float32(2.5)],
+    arguments=lambda rng: [
+        _floats(rng, 1100),
+        _floats(rng, 1100),
+        np.uint32(1100),
+        np.float32(2.5),
+    ],
     expected=lambda a: {
         1: (np.float64(2.5) * a[0].astype(np.float64) + a[1]).astype(np.float32),
     },
@@ -632,9 +635,7 @@ INDIRECT = KernelCase(
     block=(64,),
     arguments=lambda rng: [_zeros(64)],
     expected=lambda a: {
-        0: np.array(
-            [(2 * i, i * i, ~i & 0xFFFFFFFF)[i % 3] for i in range(64)], np.uint32
-        )
+        0: np.array([(2 * i, i * i, ~i & 0xFFFFFFFF)[i % 3] for i in range(64)], np.uint32)
     },
 )
 
@@ -833,9 +834,7 @@ PARTIAL_WARPS = KernelCase(
     block=(7, 5),
     arguments=lambda rng: [_zeros(105)],
     expected=lambda a: {
-        0: np.tile(
-            np.array([(i % 32) * 0x10001 + (i // 32 << 8) for i in range(35)], np.uint32), 3
-        )
+        0: np.tile(np.array([(i % 32) * 0x10001 + (i // 32 << 8) for i in range(35)], np.uint32), 3)
     },
 )
 
@@ -1016,9 +1015,7 @@ DYNAMIC_SHARED = KernelCase(
     grid=(1,),
     block=(64,),
     arguments=lambda rng: [_zeros(64)],
-    expected=lambda a: {
-        0: np.array([(i ^ 63) * 7 + 512 + 30000 for i in range(64)], np.uint32)
-    },
+    expected=lambda a: {0: np.array([(i ^ 63) * 7 + 512 + 30000 for i in range(64)], np.uint32)},
     shared_bytes=512,
 )
 
