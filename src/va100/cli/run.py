@@ -6,8 +6,8 @@ The program keeps its standard input, output and status; the table goes to stand
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +29,7 @@ STANDARD_OUTPUT: Final = "-"
 _VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--nvcc-flags")
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
 _SIGNALLED: Final = 128
+_FILE_COLUMNS: Final = 120
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -153,8 +154,15 @@ def _show(report: LaunchReport, args: argparse.Namespace) -> None:
     elif args.json is not None:
         _write(args.json, report_json(report))
     if not args.quiet and args.json != STANDARD_OUTPUT:
-        columns = shutil.get_terminal_size().columns
-        sys.stderr.write("\n" + table_text(report, width=columns) + "\n")
+        sys.stderr.write("\n" + table_text(report, width=_columns()) + "\n")
+
+
+def _columns() -> int:
+    """Width of the terminal that the table goes to; a file takes wide lines."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return _FILE_COLUMNS
 
 
 def _write(name: str, text: str) -> None:

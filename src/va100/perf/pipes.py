@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from va100.spec.model import MmaKind, SmSpec
@@ -76,10 +77,10 @@ def issued(counters: Counters) -> dict[Pipe, float]:
     """Warp instructions on each pipe as machine code would issue them, over the whole grid."""
     counts = {pipe: float(count) for pipe, count in counters.warp_instructions.items()}
     for opcode, count in counters.opcode_instructions.items():
-        vanished = _free_pipe(opcode)
+        vanished, extras = _machine_code(opcode)
         if vanished is not None:
             counts[vanished] = max(counts.get(vanished, 0.0) - count, 0.0)
-        for pipe, extra in EXPANSIONS.get(_expansion_key(opcode), {}).items():
+        for pipe, extra in extras:
             counts[pipe] = counts.get(pipe, 0.0) + extra * count
     return counts
 
@@ -129,6 +130,13 @@ def _operand_kind(opcode: str) -> MmaKind:
     kinds = [_MMA_KINDS[name] for name in names if name in _MMA_KINDS]
     narrow = [kind for kind in kinds if kind is not MmaKind.FP16]
     return narrow[0] if narrow else MmaKind.FP16
+
+
+@lru_cache(maxsize=4096)
+def _machine_code(opcode: str) -> tuple[Pipe | None, tuple[tuple[Pipe, float], ...]]:
+    """Look up the pipe an instruction vanishes from, and what is issued beyond it."""
+    extras = EXPANSIONS.get(_expansion_key(opcode), {})
+    return _free_pipe(opcode), tuple(extras.items())
 
 
 def _free_pipe(opcode: str) -> Pipe | None:
