@@ -22,6 +22,8 @@ from va100.ptx.program import Immediate, Instruction, Not, Operand, Register, Sy
 from va100.ptx.types import PtxType, Space
 
 FULL: Final = "-1"
+MOST_BLOCKS_IN_REGISTERS: Final = 32
+"""Above, the masked world's registers live in memory: compile time grows with blocks x registers."""
 
 
 class Context(Emitter):
@@ -61,6 +63,9 @@ class Context(Emitter):
         self.ordered = False
         self.needs_fibers = False
         self.storage_lines: list[str] = []
+        self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
+        self.file_lines: list[str] = []
+        self.file_bytes = 0
         self.call_words: dict[str, str] = {}
         self.call_entry_lines: list[str] = []
         self.param_offsets: Mapping[str, int] = {}
@@ -405,20 +410,34 @@ class Context(Emitter):
         )
         return self.place_as(name, scalar=scalar)
 
-    def place_as(self, name: str, *, scalar: bool) -> str:
-        """Where a register is stored in scalar or in vector form."""
-        key = f"{'s' if scalar else 'v'}{name}"
+    def place_as(self, name: str, *, scalar: bool, masked: bool | None = None) -> str:
+        """Where a register is stored in scalar or in vector form.
+
+        With few blocks both worlds share the vector form and LLVM keeps it in machine registers.
+        With many, that would join every register at every block: then the masked world has a
+        register file in memory that LLVM cannot see through.
+        """
+        apart = self.file_in_memory and not scalar and name not in self.analysis.invariant
+        in_file = apart and (self.masked if masked is None else masked)
+        key = f"{'s' if scalar else 'm' if in_file else 'v'}{name}"
         if key not in self.storage:
             self.storage[key] = f"%r{len(self.storage)}"
-            if self.is_predicate(name):
-                kind = "i1" if scalar else "i32"
-            else:
-                bits = self.flow.registers[name].bits
-                kind = f"i{bits}" if scalar else f"<32 x i{bits}>"
-            self.storage_lines.append(f"  {self.storage[key]} = alloca {kind}")
-            zero = "0" if scalar or kind == "i32" else "zeroinitializer"
-            self.storage_lines.append(f"  store {kind} {zero}, ptr {self.storage[key]}")
+            self._declare_place(self.storage[key], name, scalar=scalar, in_file=in_file)
         return self.storage[key]
+
+    def _declare_place(self, place: str, name: str, *, scalar: bool, in_file: bool) -> None:
+        if self.is_predicate(name):
+            kind, size = ("i1" if scalar else "i32"), 4
+        else:
+            bits = self.flow.registers[name].bits
+            kind, size = (f"i{bits}" if scalar else f"<32 x i{bits}>"), bits * 4
+        if in_file:
+            self.file_lines.append(f"{place} = getelementptr i8, ptr %file, i64 {self.file_bytes}")
+            self.file_bytes += -(-size // 64) * 64
+            return
+        self.storage_lines.append(f"  {place} = alloca {kind}")
+        zero = "zeroinitializer" if kind.startswith("<") else "0"
+        self.storage_lines.append(f"  store {kind} {zero}, ptr {place}")
 
     def is_predicate(self, name: str) -> bool:
         """Whether a register is a predicate (the carry flag counts)."""

@@ -123,8 +123,13 @@ class FunctionWriter:
             c.line(f"%words = alloca [{-(-count // 64)} x i64], align 8")
             c.line(f"store [{-(-count // 64)} x i64] zeroinitializer, ptr %words")
             c.line("%after = alloca i32")
+        if c.file_in_memory:
+            self._write_file()
         for block in self.blocks:
-            c.line(f"%pend{block.index} = alloca i32")
+            if c.file_in_memory:
+                c.line(f"%pend{block.index} = getelementptr i32, ptr %waiting, i64 {block.index}")
+            else:
+                c.line(f"%pend{block.index} = alloca i32")
             c.line(f"store i32 0, ptr %pend{block.index}")
         for name in c.call_entry_lines:
             c.line(name)
@@ -135,6 +140,18 @@ class FunctionWriter:
         c.label("part")
         self._set_pending(0, group)
         c.line("br label %M0")
+
+    def _write_file(self) -> None:
+        """The masked world's memory, behind a pointer whose origin LLVM does not know."""
+        c = self.c
+        waiting = -(-len(self.blocks) * 4 // 64) * 64
+        c.line(f"%raw = alloca [{c.file_bytes + waiting + 64} x i8], align 64")
+        c.line("%hidden = alloca ptr")
+        c.line("store volatile ptr %raw, ptr %hidden")
+        c.line("%file = load volatile ptr, ptr %hidden")
+        for line in c.file_lines:
+            c.line(line)
+        c.line(f"%waiting = getelementptr i8, ptr %file, i64 {c.file_bytes}")
 
     # ---------------------------------------------------------- converged blocks
 
@@ -491,9 +508,9 @@ class FunctionWriter:
         cleared, since a masked assignment would otherwise keep their old lanes alive.
         """
         c = self.c
-        if not self.small:
-            return
         c.line("store i32 -1, ptr %alive")
+        if c.file_in_memory:
+            return
         c.line("store i32 0, ptr %returned")
         c.line("store i64 0, ptr %ready")
         for block in self.blocks:
@@ -505,26 +522,35 @@ class FunctionWriter:
                 kind = f"<32 x i{c.flow.registers[name].bits}>"
                 c.line(f"store {kind} zeroinitializer, ptr {c.place_as(name, scalar=False)}")
 
-    def _convert(self, names: set[str]) -> None:
-        """Store registers the converged world keeps as scalars where the masked one looks."""
+    def _copy_to_file(self, name: str) -> None:
+        """A register that both worlds keep as a vector, where they do not share it."""
         c = self.c
-        for name in sorted(names):
-            if name in c.analysis.invariant:
+        kind = "i32" if c.is_predicate(name) else f"<32 x i{c.flow.registers[name].bits}>"
+        held = c.op(f"load {kind}, ptr {c.place_as(name, scalar=False, masked=False)}")
+        c.line(f"store {kind} {held}, ptr {c.place_as(name, scalar=False, masked=True)}")
+
+    def _convert(self, names: set[str]) -> None:
+        """Store registers where and as the masked world keeps them."""
+        c = self.c
+        for name in sorted(names - c.analysis.invariant):
+            scalar = (
+                name in c.analysis.uniform_predicates
+                if c.is_predicate(name)
+                else not c.analysis.shapes[name].varying
+            )
+            if not scalar:
+                if c.file_in_memory:
+                    self._copy_to_file(name)
                 continue
+            target = c.place_as(name, scalar=False, masked=True)
             if c.is_predicate(name):
-                if name in c.analysis.uniform_predicates:
-                    held = c.op(f"load i1, ptr {c.place_as(name, scalar=True)}")
-                    wide = c.op(f"sext i1 {held} to i32")
-                    c.line(f"store i32 {wide}, ptr {c.place_as(name, scalar=False)}")
+                held = c.op(f"load i1, ptr {c.place_as(name, scalar=True)}")
+                c.line(f"store i32 {c.op(f'sext i1 {held} to i32')}, ptr {target}")
                 continue
             shape = c.analysis.shapes[name]
-            if shape.varying:
-                continue
             base = c.op(f"load i{shape.bits}, ptr {c.place_as(name, scalar=True)}")
             vector = c.vector(Value(shape, base=base))
-            c.line(
-                f"store <32 x i{shape.bits}> {vector}, ptr {c.place_as(name, scalar=False)}"
-            )
+            c.line(f"store <32 x i{shape.bits}> {vector}, ptr {target}")
 
     def _arrive(self, target: int | None, mask: str) -> None:
         """Add lanes to those that wait at a block, or to those that have left."""
@@ -650,6 +676,7 @@ class FunctionWriter:
         c = self.c
         if c.is_predicate(name):
             if name not in c.analysis.uniform_predicates:
+                self._restore(name, stores)
                 return
             mask = c.op(f"load i32, ptr {c.place_as(name, scalar=False)}")
             full, none = c.op(f"icmp eq i32 {mask}, -1"), c.op(f"icmp eq i32 {mask}, 0")
@@ -658,6 +685,7 @@ class FunctionWriter:
             return
         shape = c.analysis.shapes[name]
         if shape.varying:
+            self._restore(name, stores)
             return
         bits = shape.bits
         vector = c.op(f"load <32 x i{bits}>, ptr {c.place_as(name, scalar=False)}")
@@ -670,6 +698,15 @@ class FunctionWriter:
         conditions.append(c.op(f"icmp eq i32 {bits32}, -1"))
         self._in_range(shape, base, conditions)
         stores.append(f"store i{bits} {base}, ptr {c.place_as(name, scalar=True)}")
+
+    def _restore(self, name: str, stores: list[str]) -> None:
+        """A register that both worlds keep as a vector goes back to where F looks."""
+        c = self.c
+        if c.file_in_memory:
+            kind = "i32" if c.is_predicate(name) else f"<32 x i{c.flow.registers[name].bits}>"
+            held = c.op(f"load {kind}, ptr {c.place_as(name, scalar=False, masked=True)}")
+            place = c.place_as(name, scalar=False, masked=False)
+            stores.append(f"store {kind} {held}, ptr {place}")
 
     def _in_range(self, shape: object, base: str, conditions: list[str]) -> None:
         """The interval and alignment the converged world counts on."""
