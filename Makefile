@@ -6,26 +6,33 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-LOCKED := $(PIP) install --no-deps --require-hashes -r
+LOCKED := $(PIP) install --no-compile --no-deps --require-hashes -r
 LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
           --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 NATIVE := $(shell find native -type f 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check conformance system bench docs nightly lock format clean
+.PHONY: help demo test setup compiler clients check conformance system bench docs nightly lock \
+        format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup  ## set up, then run a CUDA C++ program on the virtual A100
-	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory $(STAMPS)/nvcc
+demo: setup compiler  ## set up, then run a CUDA C++ program on the virtual A100
 	$(BIN)/va100 run examples/saxpy.cu
 
-test: setup check  ## set up, check, and run the tests
+test: setup clients check  ## set up, check, and run the tests
 	$(PYTEST) -n $(JOBS)
 
-setup: $(STAMPS)/native  ## make .venv and build the native core; nothing to do when up to date
+setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up to date
+
+# NVIDIA's packages, under NVIDIA's own terms: docs/licences.md.  CLIENTS= leaves them out of the
+# tests, which then skip what needs them.
+CLIENTS ?= compiler $(STAMPS)/cuda-python
+clients: $(CLIENTS)
+
+compiler: $(if $(shell command -v nvcc),,$(STAMPS)/nvcc)  ## install nvcc where there is none
 
 check: $(STAMPS)/dev  ## formatting, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -36,17 +43,18 @@ check: $(STAMPS)/dev  ## formatting, lint, types, import contracts
 conformance: setup $(STAMPS)/dev  ## every instruction form, JIT against reference, at length
 	$(PYTEST) -n $(JOBS) --full tests/conformance
 
-system: setup $(STAMPS)/dev  ## va100 from outside only
+system: setup clients $(STAMPS)/dev  ## va100 from outside only
 	$(PYTEST) -n $(JOBS) tests/system
 
-nightly: setup check  ## every test at full length
+nightly: setup clients check  ## every test at full length
 	$(PYTEST) -n $(JOBS) --full
 
-bench: setup $(STAMPS)/bench  ## speed, as ratios in one run
-	$(BIN)/python benchmarks/run.py
+bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
+	$(BIN)/python -m benchmarks.kernels
 
 docs: setup  ## write the generated pages anew
 	$(BIN)/python tools/isa_coverage.py
+	$(BIN)/python tools/driver_tables/generate.py
 
 lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt; needs uv in .venv
 	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
@@ -86,6 +94,6 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(STAMPS)/dev $(STAMPS)/nvcc $(STAMPS)/bench: $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+$(addprefix $(STAMPS)/,dev nvcc cuda-python bench): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
 	$(LOCKED) requirements/$*.txt
 	@touch $@

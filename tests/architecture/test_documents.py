@@ -13,7 +13,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ADR_NAME = re.compile(r"\d{4}-[a-z0-9-]+\.md")
 ADR_SECTIONS = ["## Context", "## Decision", "## Consequences"]
-MAKE_TARGET = re.compile(r"`make ([a-z]+)`")
+MAKE_TARGET = re.compile(r"`make ([a-z]+)\b")
 CHANGE_NAME = re.compile(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
 
 
