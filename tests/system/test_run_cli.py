@@ -82,7 +82,8 @@ class TestRun:
         assert 1e-6 < kernel["total_s"] < 1e-4
         assert kernel["bound_by"]
         slices = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
-        (launch,) = [e for e in slices if e["cat"] == "kernel"]
+        assert [e["cat"] for e in slices] == ["HtoD", "HtoD", "kernel", "DtoH"]
+        launch = slices[2]
         assert launch["dur"] == pytest.approx(kernel["total_s"] * 1e6, abs=1e-3)
 
     def test_second_run_starts_from_caches(self):

@@ -6,6 +6,7 @@ The schema is told in :mod:`va100.profile.report_schema`, which reads them.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,22 @@ class _DriverLaunch(ctypes.Structure):
     _fields_ = (("record", LaunchRecord), ("start_s", ctypes.c_double))
 
 
+class _DriverTransfer(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("stream", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("start_s", ctypes.c_double),
+        ("duration_s", ctypes.c_double),
+    )
+
+
+_TRANSFER_KINDS: Final = ("HtoD", "DtoH", "DtoD", "PtoP", "memset")
+"""By ``va_transfer_kind``."""
+
+
 def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, program: str) -> None:
     """Write the report of this process so far."""
     lines = [
@@ -34,6 +51,8 @@ def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, pr
         _count(groups, backend, launch)
         if len(events) < _EVENT_LIMIT:
             events.append(_event(backend, launch))
+    events += itertools.islice(map(_transfer_event, _transfers()), _EVENT_LIMIT)
+    events = sorted(events, key=lambda event: event["start_ns"])[:_EVENT_LIMIT]
     for group in groups.values():
         group["mean_s"] = group["total_s"] / group["count"]
     lines += [*groups.values(), *events]
@@ -47,12 +66,20 @@ def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, pr
 
 
 def _launches() -> Iterator[_DriverLaunch]:
-    lib = library()
-    lib.va_driver_launches.restype = ctypes.c_size_t
+    return _logged(library().va_driver_launches, _DriverLaunch)
+
+
+def _transfers() -> Iterator[_DriverTransfer]:
+    return _logged(library().va_driver_transfers, _DriverTransfer)
+
+
+def _logged(read: Any, kind: Any) -> Iterator[Any]:
+    """Everything in one of the driver's logs, oldest first."""
+    read.restype = ctypes.c_size_t
     first = 0
     while True:
-        batch = (_DriverLaunch * _BATCH)()
-        total = lib.va_driver_launches(ctypes.c_size_t(first), batch, ctypes.c_size_t(_BATCH))
+        batch = (kind * _BATCH)()
+        total = read(ctypes.c_size_t(first), batch, ctypes.c_size_t(_BATCH))
         count = min(total - first, _BATCH)
         yield from batch[:count]
         first += count
@@ -112,6 +139,20 @@ def _event(backend: Backend, launch: Any) -> dict[str, Any]:
         "end_ns": round((launch.start_s + record.duration_s) / NS),
         "grid": list(record.grid),
         "block": list(record.block),
+    }
+
+
+def _transfer_event(transfer: Any) -> dict[str, Any]:
+    kind = _TRANSFER_KINDS[transfer.kind]
+    return {
+        "type": "event",
+        "kind": kind,
+        "name": kind,
+        "device": transfer.device,
+        "stream": transfer.stream,
+        "start_ns": round(transfer.start_s / NS),
+        "end_ns": round((transfer.start_s + transfer.duration_s) / NS),
+        "bytes": transfer.bytes,
     }
 
 

@@ -32,6 +32,7 @@ class Activity(Enum):
     HOST_TO_DEVICE = "HtoD"
     DEVICE_TO_HOST = "DtoH"
     DEVICE_TO_DEVICE = "DtoD"
+    PEER_TO_PEER = "PtoP"
     FILL = "memset"
     RECORD = "record"
     WAIT = "wait"
@@ -67,6 +68,8 @@ def copy_s(activity: Activity, moved_bytes: int, chip: ChipSpec) -> float:
     """Time of one copy or fill, without what it costs to start it."""
     if activity in (Activity.HOST_TO_DEVICE, Activity.DEVICE_TO_HOST):
         return moved_bytes / chip.measured.pcie_copy_bytes_per_s
+    if activity is Activity.PEER_TO_PEER:
+        return moved_bytes / (chip.nvlink.link_count * chip.nvlink.link_bytes_per_s)
     if activity is Activity.DEVICE_TO_DEVICE:
         return 2 * moved_bytes / chip.measured.dram_scale_bytes_per_s
     rate = min(chip.measured.dram_write_bytes_per_s, memory_bytes_per_s(chip))

@@ -13,7 +13,7 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     ``parts`` ({"DRAM bandwidth": seconds, ...}, of the mean launch), ``assumed`` ([text, ...]).
     All but ``kernel``, ``grid``, ``block``, ``count`` and ``total_s`` may be left out.
 ``event``, one a piece of work in virtual time, oldest first; may be cut short
-    ``kind`` ("kernel", "HtoD", "DtoH", "DtoD", "memset": the value of
+    ``kind`` ("kernel", "HtoD", "DtoH", "DtoD", "PtoP", "memset": the value of
     :class:`va100.perf.timeline.Activity`), ``name``, ``device``, ``stream``, ``start_ns``,
     ``end_ns`` (integers), ``bytes`` (of a copy), ``grid``, ``block`` (of a kernel),
     ``bound_by``.
