@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Final
+from types import FrameType
+from typing import Final
 
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
@@ -29,6 +31,7 @@ STANDARD_OUTPUT: Final = "-"
 _VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--nvcc-flags")
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
 _SIGNALLED: Final = 128
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGHUP)
 _FILE_COLUMNS: Final = 120
 
 
@@ -58,7 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--quiet", action="store_true", help="print no table")
     parser.add_argument(
-        "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
+        "--nvcc-flags",
+        metavar="FLAGS",
+        type=_shell_words,
+        default=[],
+        help="more flags for nvcc, in one word",
     )
     parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
     parser.add_argument(
@@ -90,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    started = target.command(args.target, args.arguments, shlex.split(args.nvcc_flags), settings)
+    started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
         report_path = settings.report or Path(scratch, "report")
@@ -101,32 +108,48 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-@dataclass(frozen=True, slots=True)
-class _Streams:
-    """Where a child's output goes; None: where ours goes."""
-
-    stdout: IO[str] | None
-
-
 def _execute(started: Sequence[str], settings: Settings, *, output_is_json: bool) -> int:
     """Run a command to its end, however it ends; its status as a shell would report it."""
     sys.stdout.flush()
-    streams = _Streams(sys.stderr if output_is_json else None)
-    try:
-        child = subprocess.Popen(  # noqa: S603 -- running the user's program is the point
-            started, env=environment.child_environment(settings), stdout=streams.stdout
-        )
-    except OSError as error:
-        raise SetupError(
-            f"{started[0]} could not be started: {error.strerror}",
-            remedy="give an executable built for this machine",
-        ) from error
-    status = _wait(child)
+    stdout = sys.stderr if output_is_json else None
+    with _signals_passed_on() as children:
+        try:
+            child = subprocess.Popen(  # noqa: S603 -- running the user's program is the point
+                started, env=environment.child_environment(settings), stdout=stdout
+            )
+        except OSError as error:
+            raise SetupError(
+                f"{started[0]} could not be started: {error.strerror}",
+                remedy="give an executable built for this machine",
+            ) from error
+        children.append(child)
+        status = _wait(child)
     if status >= 0:
         return status
-    name = signal.Signals(-status).name
+    names = {number.value: number.name for number in signal.Signals}
+    name = names.get(-status, f"signal {-status}")
     sys.stderr.write(f"va100 run: the program was ended by {name}\n")
     return _SIGNALLED - status
+
+
+@contextmanager
+def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Let children have the signals that would end us; they are put into the list."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        del frame
+        if not children:
+            raise SystemExit(_SIGNALLED + number)
+        for child in children:
+            child.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        yield children
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
@@ -188,6 +211,13 @@ def _warn(started: Sequence[str], args: argparse.Namespace) -> None:
             f"va100 run: {astray[0]} stands after {args.target}, so the program gets it; "
             "va100's own options stand before\n"
         )
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
 
 
 def _target_place(words: Sequence[str]) -> int | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -111,6 +113,26 @@ class TestRun:
         assert main(["run", program("kill -ABRT $$")]) == 128 + signal.SIGABRT
         assert "SIGABRT" in capfd.readouterr().err
 
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_signals_reach_the_program(self, program, number):
+        script = (
+            "import sys; from va100.cli import environment; from va100.cli.main import main;"
+            "environment.is_built = lambda: True; sys.exit(main(['run', sys.argv[1]]))"
+        )
+        body = 'trap "echo told; exit 9" TERM HUP; echo ready; while :; do read -r line; done'
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, program(body)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        process.stdin.write("wake\n")
+        out, _ = process.communicate()
+        assert (out, process.returncode) == ("told\n", 9)
+
     def test_broken_report_hides_nothing(self, tmp_path, capfd):
         path = tmp_path / "program"
         path.write_text('#!/bin/sh\nprintf "x\\ny\\n" > "$VA100_REPORT"\nexit 4\n')
@@ -177,6 +199,12 @@ class TestRun:
             main(["run", "--gpus", gpus, "x"])
         assert ended.value.code == 2
         assert "1 to 16" in capsys.readouterr().err
+
+    def test_unbalanced_quotes(self, capsys):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--nvcc-flags", "-D'x", "x.cu"])
+        assert ended.value.code == 2
+        assert "quotation" in capsys.readouterr().err
 
     def test_unwritable_file(self, program, capsys):
         assert main(["run", "--json=/no/such/folder/x", program("true")]) == 1
