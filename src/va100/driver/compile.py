@@ -209,9 +209,7 @@ class Backend:
                     int(variable.managed),
                 )
 
-    def _load(
-        self, handle: int, image: Any, size: int, device: int, text: Any, room: int
-    ) -> int:
+    def _load(self, handle: int, image: Any, size: int, device: int, text: Any, room: int) -> int:
         def act() -> None:
             raw = ctypes.string_at(image, size).split(b"\0", 1)[0]
             self.load(handle, raw.decode("utf-8", errors="replace"), device)
@@ -258,9 +256,7 @@ class Backend:
 
         return _guarded(act, None, 0)
 
-    def _explain(
-        self, compiler_id: int, variant_id: int, fault: int, text: Any, room: int
-    ) -> None:
+    def _explain(self, compiler_id: int, variant_id: int, fault: int, text: Any, room: int) -> None:
         def act() -> None:
             kernel = self.kernels[compiler_id]
             record = self.fault_type.from_address(fault)
@@ -282,7 +278,8 @@ def config_of(record: LaunchRecord) -> LaunchConfig:
 def _kernel_info(
     name: str, compiler_id: int, description: KernelDescription, ptx: PtxModule
 ) -> _KernelInfo:
-    params = (_Param * max(len(description.params), 1))(*description.params)
+    listed = [_Param(offset, size) for offset, size in description.params]
+    params = (_Param * max(len(listed), 1))(*listed)
     return _KernelInfo(
         name=name.encode(),
         compiler_id=compiler_id,

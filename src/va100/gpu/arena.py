@@ -110,7 +110,7 @@ class Arena:
         The caller keeps the range inside a live allocation.
         """
         buffer = (ctypes.c_uint8 * size_bytes).from_address(address)
-        return np.frombuffer(buffer, dtype=np.uint8)
+        return np.ctypeslib.as_array(buffer)
 
     def upload(self, data: npt.NDArray[np.generic] | bytes, *, device: int = 0) -> int:
         """Allocate and fill; returns the address."""

@@ -15,7 +15,7 @@ import numpy as np
 from va100.errors import LinkError
 from va100.gpu.arena import Arena
 from va100.gpu.launch import LoadedModule
-from va100.ptx.program import Immediate, PtxModule, Symbol, Variable
+from va100.ptx.program import Immediate, InitialElement, PtxModule, Symbol, Variable
 from va100.ptx.types import PtxType, Space
 
 FUNCTION_BASE: Final = 0x7F00_0000_0000
@@ -39,9 +39,7 @@ def place_module(module: PtxModule, arena: Arena, device: int = 0) -> LoadedModu
         A variable is declared ``.extern`` and defined nowhere, or an initialiser names nothing.
     """
     addresses: dict[str, int] = {}
-    variables = {
-        v.name: v for v in module.variables if v.space in (Space.GLOBAL, Space.CONST)
-    }
+    variables = {v.name: v for v in module.variables if v.space in (Space.GLOBAL, Space.CONST)}
     for variable in _definitions(module, variables):
         addresses[variable.name] = arena.allocate(
             max(variable.size_bytes, 1), device=device, align=max(variable.alignment_bytes, 256)
@@ -86,15 +84,17 @@ def initial_image(variable: Variable, addresses: Mapping[str, int]) -> bytes:
 
 def _element(
     variable: Variable,
-    element: Immediate | Symbol | tuple[str | int, Symbol],
+    element: InitialElement,
     addresses: Mapping[str, int],
 ) -> int:
     if isinstance(element, Immediate):
         return _number(variable, element)
     if isinstance(element, Symbol):
         return _address(variable, element, addresses)
-    how, symbol = element
-    address = _address(variable, symbol, addresses)
+    how, named = element
+    if isinstance(named, Immediate):
+        return _number(variable, named)
+    address = _address(variable, named, addresses)
     if isinstance(how, int):
         shift = (how & -how).bit_length() - 1 if how else 0
         return (address & how) >> shift

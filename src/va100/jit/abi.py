@@ -1,4 +1,4 @@
-"""Offsets of ``va_warp`` that machine code reads; the contract with ``native/include/va100/exec.h``.
+"""Offsets of ``va_warp`` that machine code reads: the contract with ``va100/exec.h``.
 
 A test compares them with the native structure.
 """

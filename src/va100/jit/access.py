@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE
@@ -206,7 +207,7 @@ def pieces(offsets: Sequence[int], lane_bytes: int) -> list[tuple[int, str, int]
     found = []
     for group in range(4):
         part = offsets[group * 8 : group * 8 + 8]
-        steps = {b - a for a, b in zip(part, part[1:], strict=False)}
+        steps = {b - a for a, b in pairwise(part)}
         if steps == {lane_bytes}:
             found.append((part[0], "run", group))
         elif steps == {0}:

@@ -15,7 +15,16 @@ from va100.jit.lattice import Shape, affine, constant, join, uniform, varying, w
 from va100.jit.transfer import needs_guard, result_shape, special_shape
 from va100.ptx.cfg import EXIT, FlowGraph
 from va100.ptx.isa.form import Family, Operation
-from va100.ptx.program import Address, Immediate, Instruction, Not, Operand, Register, Symbol, Vector
+from va100.ptx.program import (
+    Address,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
 from va100.ptx.types import PtxType, Space
 from va100.work import WARP_SIZE, Dim3
 
@@ -193,7 +202,9 @@ def _transfer(
     guard_uniform = instruction.guard is None or (
         instruction.guard.register not in state.varying_predicates
     )
-    sources_uniform = all(state.is_uniform(Register(n)) for n in effects.reads(instruction, operation))
+    sources_uniform = all(
+        state.is_uniform(Register(n)) for n in effects.reads(instruction, operation)
+    )
     if effects.sets_carry(operation):
         state.assign_predicate(effects.CARRY, is_uniform=sources_uniform and guard_uniform)
     for name in effects.writes(instruction, operation):
@@ -202,9 +213,8 @@ def _transfer(
         if state.flow.registers[name] is PtxType.PRED:
             state.assign_predicate(
                 name,
-                is_uniform=guard_uniform and _gives_uniform(
-                    state, instruction, operation, sources_uniform=sources_uniform
-                ),
+                is_uniform=guard_uniform
+                and _gives_uniform(state, instruction, operation, sources_uniform=sources_uniform),
             )
             continue
         shape = _destination_shape(state, instruction, operation, name, is_kernel=is_kernel)

@@ -6,11 +6,15 @@ under another name and then renamed, so that a reader never sees half of one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+import va100.ptx
+from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
 
 _MAGIC = b"va100obj1\n"
 
@@ -51,6 +55,21 @@ class ObjectCache:
         if self.folder is None:
             raise ValueError("this cache keeps nothing")
         return self.folder / key[:2] / f"{key[2:]}.o"
+
+
+@functools.cache
+def generation() -> str:
+    """What tells this compiler from another: its own files, the front end's and the native core's.
+
+    By size and time of change, so that no start has to read them all.
+    """
+    folders = (Path(__file__).parent, Path(va100.ptx.__file__).parent)
+    files = sorted(f for folder in folders for f in folder.rglob("*.py"))
+    stamps = []
+    for file in (*files, NATIVE_DIR / LIBRARY_NAME):
+        facts = file.stat()
+        stamps.append(f"{file.name} {facts.st_size} {facts.st_mtime_ns}")
+    return key_of(*stamps)
 
 
 def key_of(*parts: str | bytes) -> str:

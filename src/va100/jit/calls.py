@@ -107,9 +107,7 @@ def _call_indirect(c: Context, target: Register, names: list[str]) -> None:
     every = c.op(f"load <32 x i64>, ptr {where}, align 64")
     same = c.op(f"icmp eq <32 x i64> {every}, {c.splat(address, 'i64')}")
     group = c.op(f"and i32 {rest}, {c.op(f'bitcast <32 x i1> {same} to i32')}")
-    back = c.op(
-        f"call i32 @{symbol}(ptr %w, i32 {group}, ptr {table}, i64 {frame}, i64 {address})"
-    )
+    back = c.op(f"call i32 @{symbol}(ptr %w, i32 {group}, ptr {table}, i64 {frame}, i64 {address})")
     c.line(f"store i32 {c.op(f'xor i32 {rest}, {group}')}, ptr {rest_at}")
     total = c.op(f"or i32 {c.op(f'load i32, ptr {back_at}')}, {back}")
     c.line(f"store i32 {total}, ptr {back_at}")

@@ -13,17 +13,14 @@ from typing import Final
 from va100.jit import abi
 from va100.jit.analysis import Analysis, analyse
 from va100.jit.calls import indirect_dispatcher, words_of
-from va100.jit.context import Context
+from va100.jit.context import Context, Placement
 from va100.jit.function import COUNTERS_PER_BLOCK, FunctionWriter
 from va100.jit.specials import special_value
 from va100.jit.symbols import Symbols, aligned, collect
 from va100.ptx.cfg import FlowGraph, build_flow
-from va100.ptx.program import CallArguments, Function, PtxModule, Symbol, Variable
+from va100.ptx.program import Function, Immediate, PtxModule, Symbol
 from va100.ptx.types import Space
 from va100.work import Dim3
-
-GENERATOR: Final = "1"
-"""Raised whenever the same PTX would compile to other code; part of the cache key."""
 
 _RECURSION_BYTES: Final = 65536
 """Local memory a thread gets when the call graph has a cycle."""
@@ -153,11 +150,9 @@ def addressed_functions(module: PtxModule) -> list[str]:
         if variable.initializer is None:
             continue
         for element in variable.initializer.elements:
-            symbol = element if isinstance(element, Symbol) else None
-            if isinstance(element, tuple) and len(element) == 2 and isinstance(element[1], Symbol):
-                symbol = element[1]
-            if symbol is not None and symbol.name in functions:
-                found[symbol.name] = None
+            named = element if isinstance(element, (Immediate, Symbol)) else element[1]
+            if isinstance(named, Symbol) and named.name in functions:
+                found[named.name] = None
     for function in module.functions:
         if function.body is None:
             continue
@@ -265,12 +260,14 @@ def _context(
     context = Context(
         analysis,
         layout.symbols,
-        file=module.name,
-        site_base=site,
-        frame=layout.frames[name],
-        local_stride=local_stride(layout.local_bytes),
-        helpers=helpers,
-        specials=special_value,
+        Placement(
+            file=module.name,
+            site_base=site,
+            frame=layout.frames[name],
+            local_stride=local_stride(layout.local_bytes),
+            helpers=helpers,
+            specials=special_value,
+        ),
     )
     context.param_offsets = layout.param_offsets if flow.function.is_kernel else {}
     context.frame_bytes = layout.frame_bytes[name]
@@ -291,9 +288,7 @@ def _declare_call_words(context: Context, flow: FlowGraph) -> None:
             name = f"%words.{number}"
             number += 1
             context.call_words[key] = name
-            context.scratch.append(
-                f"  {name} = alloca [{words_of(variable) * 32} x i32], align 64"
-            )
+            context.scratch.append(f"  {name} = alloca [{words_of(variable) * 32} x i32], align 64")
     if flow.function.is_kernel:
         return
     for k, variable in enumerate((*flow.function.params, *flow.function.returns)):
@@ -329,19 +324,3 @@ def sites(module: PtxModule, layout: Layout) -> Iterator[Site]:
                 source_line=location.line if location else 0,
                 text=" ".join(module.source[start:end].split()),
             )
-
-
-__all__ = [
-    "CallArguments",
-    "CompiledBlock",
-    "KernelText",
-    "Layout",
-    "Site",
-    "Variable",
-    "counter_count",
-    "lay_out",
-    "local_stride",
-    "param_layout",
-    "sites",
-    "write_kernel",
-]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from va100.errors import DeviceFault
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
+from va100.jit.compile import param_layout
 from va100.jit.count import counters_from
-from va100.jit.engine import CompiledKernel, JitEngine, describe_fault
+from va100.jit.engine import CompiledKernel, JitEngine, max_threads
+from va100.jit.faults import describe_fault
 from va100.jit.native import Fault
 from va100.jit.registers import estimate_registers
 from va100.ptx.program import PtxModule
@@ -38,9 +42,9 @@ class JitVariant:
         """What the launch's block counters amount to."""
         return counters_from(self.compiled.costs, counts, config)
 
-    def explain(self, kernel: str, fault: Fault, arena: Arena) -> DeviceFault:
+    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> DeviceFault:
         """The exception a fault stands for."""
-        return describe_fault(self.compiled.sites, arena, kernel, fault)
+        return describe_fault(self.compiled.sites, arena, kernel, cast("Fault", fault))
 
 
 class JitCompiler:
@@ -55,18 +59,29 @@ class JitCompiler:
 
     def describe(self, module: PtxModule, kernel: str) -> KernelDescription:
         """Say what a kernel needs before it is compiled."""
-        layout = self.engine.layout(module, kernel)
-        function = layout.flows[kernel].function
-        limit = function.directive("maxntid") or function.directive("reqntid")
+        known = json.loads(
+            self.engine.remembered(module, lambda: json.dumps(self._needs(module)).encode())
+        )
+        shared_bytes, local_bytes, registers = known[kernel]
+        function = next(f for f in module.kernels if f.name == kernel)
+        offsets, size = param_layout(function)
         required = function.directive("reqntid") or ()
-        sizes = {p.name: p.size_bytes for p in function.params}
         return KernelDescription(
-            params=tuple((o, sizes[n]) for n, o in layout.param_offsets.items()),
-            param_bytes=layout.param_bytes,
-            static_shared_bytes=layout.symbols.shared_bytes,
-            local_bytes=layout.local_bytes,
+            params=tuple((offsets[p.name], p.size_bytes) for p in function.params),
+            param_bytes=size,
+            static_shared_bytes=shared_bytes,
+            local_bytes=local_bytes,
             const_bytes=sum(v.size_bytes for v in module.variables if v.space is Space.CONST),
-            registers=estimate_registers(layout, kernel),
-            max_threads=Dim3(*limit).size if limit else 1024,
+            registers=registers,
+            max_threads=max_threads(function),
             required_block=Dim3(*required) if required else (0, 0, 0),
         )
+
+    def _needs(self, module: PtxModule) -> dict[str, tuple[int, int, int]]:
+        """Shared bytes, local bytes and registers of every kernel."""
+        found = {}
+        for kernel in module.kernels:
+            layout = self.engine.layout(module, kernel.name)
+            registers = estimate_registers(layout, kernel.name)
+            found[kernel.name] = (layout.symbols.shared_bytes, layout.local_bytes, registers)
+        return found

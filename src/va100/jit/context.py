@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from va100.errors import UnsupportedInstruction
@@ -23,35 +24,36 @@ from va100.ptx.types import PtxType, Space
 
 FULL: Final = "-1"
 MOST_BLOCKS_IN_REGISTERS: Final = 32
-"""Above, the masked world's registers live in memory: compile time grows with blocks x registers."""
+"""Above, the masked world's registers live in memory, or compile time explodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where a function stands in its variant, and what it may call."""
+
+    file: str
+    site_base: int
+    frame: Mapping[str, int]
+    local_stride: int
+    helpers: frozenset[str]
+    specials: Callable[[Context, str, int], Value]
 
 
 class Context(Emitter):
     """State of the emission of one PTX function."""
 
-    def __init__(
-        self,
-        analysis: Analysis,
-        symbols: Symbols,
-        *,
-        file: str,
-        site_base: int,
-        frame: Mapping[str, int],
-        local_stride: int,
-        helpers: frozenset[str],
-        specials: Callable[[Context, str, int], Value],
-    ) -> None:
+    def __init__(self, analysis: Analysis, symbols: Symbols, place: Placement) -> None:
         super().__init__()
         self.analysis = analysis
         self.flow = analysis.flow
         self.symbols = symbols
-        self.file = file
-        self.site_base = site_base
-        self.frame = frame
+        self.file = place.file
+        self.site_base = place.site_base
+        self.frame = place.frame
         """``.local`` variables of this function: offset in the thread's local memory."""
-        self.local_stride = local_stride
-        self.helpers = helpers
-        self.specials = specials
+        self.local_stride = place.local_stride
+        self.helpers = place.helpers
+        self.specials = place.specials
         self.is_kernel = analysis.flow.function.is_kernel
         self.masked = False
         self.mask: str | None = None
@@ -482,6 +484,7 @@ class Context(Emitter):
         if self.is_kernel:
             return self.constant(constant(64, offset))
         return Value(uniform(64), base=self.op(f"add i64 %frame, {offset}"))
+
 
 def immediate_bits(operand: Immediate, bits: int, *, floating: bool) -> int:
     """Bit pattern of a literal where ``bits`` bits of data are wanted."""

@@ -88,9 +88,7 @@ def counters_from(
     total: Mapping[str, float]
     sums = Counter[str]()
     for index, cost in enumerate(costs):
-        whole, parted, lanes = counts[
-            index * COUNTERS_PER_BLOCK : (index + 1) * COUNTERS_PER_BLOCK
-        ]
+        whole, parted, lanes = counts[index * COUNTERS_PER_BLOCK : (index + 1) * COUNTERS_PER_BLOCK]
         issues, active = whole + parted, whole * WARP_SIZE + lanes
         if not issues:
             continue

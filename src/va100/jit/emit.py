@@ -110,9 +110,7 @@ class Emitter:
             value.vector = self.splat(self.base(value), element)
             if value.shape.offsets:
                 offsets = ", ".join(f"{element} {v}" for v in value.shape.offsets)
-                value.vector = self.op(
-                    f"add <{WARP_SIZE} x {element}> {value.vector}, <{offsets}>"
-                )
+                value.vector = self.op(f"add <{WARP_SIZE} x {element}> {value.vector}, <{offsets}>")
         return value.vector
 
     def float_vector(self, value: Value) -> str:

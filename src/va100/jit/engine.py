@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from va100 import errors
-from va100.gpu.arena import Arena
 from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.native import library
 from va100.jit import llvm
-from va100.jit.cache import ObjectCache, key_of
+from va100.jit.cache import ObjectCache, generation, key_of
 from va100.jit.compile import (
-    GENERATOR,
+    CompiledBlock,
     Layout,
     Site,
     counter_count,
@@ -26,27 +25,74 @@ from va100.jit.compile import (
     write_kernel,
 )
 from va100.jit.count import BlockCost, block_costs, counters_from
-from va100.jit.native import Fault, Launch, Variant, take_output
+from va100.jit.faults import describe_fault
+from va100.jit.native import Launch, Variant, take_output
 from va100.jit.registers import estimate_registers
-from va100.ptx.program import PtxModule
+from va100.jit.symbols import global_ordinals
+from va100.ptx.program import Function, PtxModule
 from va100.work import Dim3, KernelResources, LaunchConfig
 
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
 
-HELPERS: Final = "va_exec_helper"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompiledKernel:
     """A kernel's machine code for one block shape, with what explains it."""
 
     variant: Variant
-    layout: Layout
-    costs: Sequence[BlockCost]
-    sites: Sequence[Site]
     resources: KernelResources
+    blocks: Sequence[CompiledBlock]
+    lay_out: Callable[[], Layout]
+    """The layout is only needed to explain, so it is only made when somebody asks."""
+    ptx: PtxModule
     keep: tuple[object, ...]
+
+    @cached_property
+    def costs(self) -> Sequence[BlockCost]:
+        """What one execution of each block amounts to."""
+        return block_costs(self.lay_out(), self.blocks)
+
+    @cached_property
+    def sites(self) -> Sequence[Site]:
+        """Every instruction of the variant."""
+        return list(sites(self.ptx, self.lay_out()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What the cache keeps of a kernel: the object and what must be known to run it."""
+
+    object: bytes
+    symbol: str
+    flags: int
+    helpers: tuple[str, ...]
+    blocks: tuple[tuple[str, int, int], ...]
+    shared_bytes: int
+    local_bytes: int
+    param_bytes: int
+    registers: int
+
+    def pack(self) -> bytes:
+        """As one piece: the length of the header, the header, the object."""
+        facts = {f: getattr(self, f) for f in _HEADER}
+        header = json.dumps(facts).encode()
+        return len(header).to_bytes(4, "little") + header + self.object
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Entry:
+        """Reverse of :meth:`pack`."""
+        size = int.from_bytes(data[:4], "little")
+        facts = json.loads(data[4 : 4 + size])
+        facts["helpers"] = tuple(facts["helpers"])
+        facts["blocks"] = tuple((n, a, b) for n, a, b in facts["blocks"])
+        return cls(object=data[4 + size :], **facts)
+
+
+_HEADER: Final = (
+    "symbol", "flags", "helpers", "blocks", "shared_bytes", "local_bytes", "param_bytes",
+    "registers",
+)  # fmt: skip
 
 
 class JitEngine:
@@ -64,6 +110,7 @@ class JitEngine:
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
         self._tables: dict[int, tuple[LoadedModule, ctypes.Array[ctypes.c_uint64]]] = {}
+        self._fingerprints: dict[int, tuple[PtxModule, str]] = {}
         self._helpers = _KnownHelpers(self._lib)
 
     # ---------------------------------------------------------- the Engine protocol
@@ -99,7 +146,7 @@ class JitEngine:
         self._lib.va_exec_launch(ctypes.byref(launch))
         output = take_output(self._lib)
         if launch.fault.kind:
-            raise self.fault_error(compiled, module.arena, kernel, launch.fault)
+            raise describe_fault(compiled.sites, module.arena, kernel, launch.fault)
         counters = counters_from(compiled.costs, counts, config)
         return LaunchOutcome(counters=counters, output=output)
 
@@ -119,66 +166,97 @@ class JitEngine:
             self._layouts[key] = (module, lay_out(module, kernel))
         return self._layouts[key][1]
 
-    def fault_error(
-        self, compiled: CompiledKernel, arena: Arena, kernel: str, fault: Fault
-    ) -> errors.DeviceFault:
-        """The exception that describes a fault."""
-        return describe_fault(compiled.sites, arena, kernel, fault)
-
     # ---------------------------------------------------------- compiling
 
     def _compile(self, module: LoadedModule, kernel: str, block: Dim3) -> CompiledKernel:
-        layout = self.layout(module.ptx, kernel)
-        text = write_kernel(
-            module.ptx, kernel, layout, block, self._helpers, counted=self._count_blocks
-        )
-        count = sum(len(layout.flows[n].instructions) for n in layout.functions)
-        level = 1 if count < _LARGE else 0
-        key = key_of(GENERATOR, llvm.VERSION, llvm.host(), str(level), text.text)
-        data = self._cache.get(key)
-        if data is None:
-            data = llvm.compile_object(text.text, level)
-            self._cache.put(key, data)
-        code = llvm.load_object(data, {n: self._helpers.address(n) for n in text.helpers})
-        table = self._table(module, layout)
+        entry = self._entry(module.ptx, kernel, block)
+        code = llvm.load_object(entry.object, {n: self._helpers.address(n) for n in entry.helpers})
+        table = self._table(module)
         variant = Variant(
-            enter=code.address(text.symbol),
+            enter=code.address(entry.symbol),
             globals=ctypes.cast(table, ctypes.c_void_p),
-            flags=text.flags,
-            static_shared_bytes=layout.symbols.shared_bytes,
-            local_bytes=local_stride(layout.local_bytes),
-            counter_count=counter_count(len(text.blocks)),
-            param_bytes=layout.param_bytes,
+            flags=entry.flags,
+            static_shared_bytes=entry.shared_bytes,
+            local_bytes=local_stride(entry.local_bytes),
+            counter_count=counter_count(len(entry.blocks)),
+            param_bytes=entry.param_bytes,
         )
+        function = next(f for f in module.ptx.kernels if f.name == kernel)
         return CompiledKernel(
             variant=variant,
-            layout=layout,
-            costs=block_costs(layout, text.blocks),
-            sites=_LazySites(module.ptx, layout),
-            resources=self._resources(module.ptx, kernel, layout),
+            resources=KernelResources(
+                registers_per_thread=entry.registers,
+                static_shared_bytes=entry.shared_bytes,
+                local_bytes=entry.local_bytes,
+                max_threads_per_block=max_threads(function),
+            ),
+            blocks=tuple(
+                CompiledBlock(function=n, first_site=a, end_site=b) for n, a, b in entry.blocks
+            ),
+            lay_out=partial(self.layout, module.ptx, kernel),
+            ptx=module.ptx,
             keep=(code, table, module),
         )
 
-    def _table(self, module: LoadedModule, layout: Layout) -> ctypes.Array[ctypes.c_uint64]:
+    def _entry(self, module: PtxModule, kernel: str, block: Dim3) -> Entry:
+        key = key_of(
+            "kernel", generation(), llvm.VERSION, llvm.host(), str(self._count_blocks),
+            self.fingerprint(module), kernel, str(block),
+        )  # fmt: skip
+        kept = self._cache.get(key)
+        if kept is not None:
+            return Entry.unpack(kept)
+        layout = self.layout(module, kernel)
+        text = write_kernel(
+            module, kernel, layout, block, self._helpers, counted=self._count_blocks
+        )
+        count = sum(len(layout.flows[n].instructions) for n in layout.functions)
+        entry = Entry(
+            object=llvm.compile_object(text.text, 1 if count < _LARGE else 0),
+            symbol=text.symbol,
+            flags=text.flags,
+            helpers=text.helpers,
+            blocks=tuple((b.function, b.first_site, b.end_site) for b in text.blocks),
+            shared_bytes=layout.symbols.shared_bytes,
+            local_bytes=layout.local_bytes,
+            param_bytes=layout.param_bytes,
+            registers=estimate_registers(layout, kernel),
+        )
+        self._cache.put(key, entry.pack())
+        return entry
+
+    def fingerprint(self, module: PtxModule) -> str:
+        """Hash of a module's text, computed once."""
+        known = self._fingerprints.get(id(module))
+        if known is None:
+            known = (module, key_of(module.source))
+            self._fingerprints[id(module)] = known
+        return known[1]
+
+    def remembered(self, module: PtxModule, make: Callable[[], bytes]) -> bytes:
+        """What was found out about a module in an earlier process, or is found out now."""
+        key = key_of("module", generation(), self.fingerprint(module))
+        kept = self._cache.get(key)
+        if kept is None:
+            kept = make()
+            self._cache.put(key, kept)
+        return kept
+
+    def _table(self, module: LoadedModule) -> ctypes.Array[ctypes.c_uint64]:
         key = id(module)
         if key not in self._tables:
-            ordinals = layout.symbols.ordinals
+            ordinals = global_ordinals(module.ptx)
             table = (ctypes.c_uint64 * max(len(ordinals), 1))()
             for name, ordinal in ordinals.items():
                 table[ordinal] = module.addresses.get(name, 0)
             self._tables[key] = (module, table)
         return self._tables[key][1]
 
-    def _resources(self, module: PtxModule, kernel: str, layout: Layout) -> KernelResources:
-        function = layout.flows[kernel].function
-        limit = function.directive("maxntid") or function.directive("reqntid")
-        threads = Dim3(*limit).size if limit else 1024
-        return KernelResources(
-            registers_per_thread=estimate_registers(layout, kernel),
-            static_shared_bytes=layout.symbols.shared_bytes,
-            local_bytes=layout.local_bytes,
-            max_threads_per_block=threads,
-        )
+
+def max_threads(function: Function) -> int:
+    """Threads of a CTA a kernel is compiled for."""
+    limit = function.directive("maxntid") or function.directive("reqntid")
+    return Dim3(*limit).size if limit else 1024
 
 
 class _KnownHelpers(frozenset[str]):
@@ -201,60 +279,3 @@ class _KnownHelpers(frozenset[str]):
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.address(name) != 0
-
-
-class _LazySites(Sequence[Site]):
-    """Sites, listed when first asked for: only faults and reports need them."""
-
-    def __init__(self, module: PtxModule, layout: Layout) -> None:
-        self._module, self._layout = module, layout
-        self._listed: list[Site] | None = None
-
-    def _all(self) -> list[Site]:
-        if self._listed is None:
-            self._listed = list(sites(self._module, self._layout))
-        return self._listed
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
-        return self._all()[index]
-
-
-_SPACES: Final[Mapping[int, str]] = {0: "generic", 1: "global", 2: "shared", 3: "local"}
-
-
-def describe_fault(
-    known: Sequence[Site], arena: Arena, kernel: str, fault: Fault
-) -> errors.DeviceFault:
-    """Turn a native fault record into the exception it stands for."""
-    site = known[fault.site] if fault.site < len(known) else None
-    place: dict[str, object] = {
-        "kernel": kernel,
-        "cta": tuple(fault.ctaid),
-        "thread": tuple(fault.tid),
-        "file": site.file if site else "",
-        "line": (site.source_line or site.line) if site else 0,
-        "instruction": site.text if site else "",
-    }
-    text = fault.text.decode(errors="replace")
-    if fault.kind in (1, 2):
-        space = _SPACES.get(fault.space, "generic")
-        where = {"space": space, "address": int(fault.address), "size": int(fault.size)}
-        if fault.kind == 2:
-            return errors.MisalignedAddress(**where, **place)
-        nearest = arena.describe(int(fault.address)) if space not in ("shared", "local") else ""
-        return errors.IllegalAddress(**where, nearest=nearest, **place)
-    if fault.kind == 3:
-        return errors.TrapExecuted(**place)
-    if fault.kind == 4:
-        condition, file, line, _ = (*text.split("|"), "", "", "")[:4]
-        if file:
-            place |= {"file": file, "line": int(line or 0)}
-        return errors.AssertFailed(condition=condition, **place)
-    kind = errors.Deadlock if fault.kind == 6 else errors.IllegalInstruction
-    return kind(text or "illegal instruction", **place)
-
-
-__all__ = ["CompiledKernel", "Counter", "JitEngine", "describe_fault"]

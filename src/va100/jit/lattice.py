@@ -124,9 +124,7 @@ def join(a: Shape | None, b: Shape | None) -> Shape | None:
         return a
     if a.offsets is None or a.offsets != b.offsets:
         return varying(a.bits)
-    return Shape(
-        a.bits, a.offsets, min(a.low, b.low), max(a.high, b.high), min(a.align, b.align)
-    )
+    return Shape(a.bits, a.offsets, min(a.low, b.low), max(a.high, b.high), min(a.align, b.align))
 
 
 def widen(shape: Shape) -> Shape:

@@ -38,10 +38,7 @@ def pure_value(
     if shape.constant is not None:
         return c.constant(shape)
     p = Poly(c, shape.varying)
-    if shape.affine:
-        arguments = _bases(c, operation, values)
-    else:
-        arguments = [p.get(v) for v in values]
+    arguments = _bases(c, operation, values) if shape.affine else [p.get(v) for v in values]
     name = text(p, operation, arguments)
     if shape.varying:
         return Value(shape, vector=name)

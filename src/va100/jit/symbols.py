@@ -14,6 +14,7 @@ from va100.gpu.place import function_addresses
 from va100.ptx.program import Function, PtxModule, Variable
 from va100.ptx.types import Space
 
+
 @dataclass(frozen=True, slots=True)
 class Symbols:
     """Names of one module."""
@@ -40,16 +41,21 @@ def collect(module: PtxModule, local_shared: tuple[Variable, ...] = ()) -> Symbo
     ``local_shared`` are the shared variables declared inside the functions of one kernel; their
     names are unique.
     """
-    ordinals: dict[str, int] = {}
-    for variable in module.variables:
-        if variable.space in (Space.GLOBAL, Space.CONST) and variable.name not in ordinals:
-            ordinals[variable.name] = len(ordinals)
+    ordinals = global_ordinals(module)
     shared, total = _shared_layout((*module.variables, *local_shared))
     functions: dict[str, Function] = {}
     for function in module.functions:
         if function.body is not None or function.name not in functions:
             functions[function.name] = function
     return Symbols(ordinals, shared, total, functions, function_addresses(module))
+
+
+def global_ordinals(module: PtxModule) -> dict[str, int]:
+    """Index of each ``.global`` and ``.const`` variable in the table of addresses."""
+    names = dict.fromkeys(
+        v.name for v in module.variables if v.space in (Space.GLOBAL, Space.CONST)
+    )
+    return {name: k for k, name in enumerate(names)}
 
 
 def _shared_layout(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:

@@ -125,8 +125,7 @@ def _convert(operation: Operation, s: Sequence[Shape]) -> Shape:
     value = s[0]
     if value.bits > source.bits:
         value = lattice.resize(value, source.bits, signed=source.is_signed)
-    value = lattice.resize(value, target.bits, signed=source.is_signed)
-    return value
+    return lattice.resize(value, target.bits, signed=source.is_signed)
 
 
 def _cvta(_: Operation, s: Sequence[Shape]) -> Shape:

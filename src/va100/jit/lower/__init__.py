@@ -1,1 +1,1 @@
-"""Instruction families to LLVM text, one module a group of families; they do not know each other."""
+"""Instruction families to LLVM text: one module a group, none knowing another."""

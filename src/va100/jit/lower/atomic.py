@@ -57,5 +57,3 @@ def _call(c: Context, access: Access, name: str, values: list[Value]) -> Value:
     listed = ", ".join(f"ptr {a}" for a in [spill_addresses(c, access), *arrays])
     c.line(f"call void @{name}(ptr %w, i64 {access_info(c, access)}, i32 {c.lanes}, {listed})")
     return c.from_vector(c.op(f"load {kind}, ptr {out}, align 64"), bits)
-
-

@@ -145,7 +145,9 @@ def _compare(c: Context, op: Operation, kind: PtxType) -> Predicate:
     a, b = flushed(c, op, a), flushed(c, op, b)
     p = c.poly(a, b)
     return p.predicate(
-        p.op(f"fcmp {_FLOAT[op.compare]} {p.floating(kind.bits)} {p.get_float(a)}, {p.get_float(b)}")
+        p.op(
+            f"fcmp {_FLOAT[op.compare]} {p.floating(kind.bits)} {p.get_float(a)}, {p.get_float(b)}"
+        )
     )
 
 
@@ -175,9 +177,7 @@ def _lower_set(c: Context, op: Operation) -> None:
     bit = found.scalar if found.uniform else c.bools_of(found)
     ones = 0x3F800000 if op.type is PtxType.F32 else -1
     kind = p.integer(32)
-    name = p.op(
-        f"select {p.boolean} {bit}, {kind} {p.const(32, ones)}, {kind} {p.const(32, 0)}"
-    )
+    name = p.op(f"select {p.boolean} {bit}, {kind} {p.const(32, ones)}, {kind} {p.const(32, 0)}")
     c.write(c.instruction.operands[0], p.result(name, uniform(32)))
 
 
@@ -193,9 +193,7 @@ def _lower_slct(c: Context, op: Operation) -> None:
     else:
         p = c.poly(selector)
         found = p.op(f"icmp sge {p.integer(32)} {p.get(selector)}, {p.const(32, 0)}")
-    c.write(
-        c.instruction.operands[0], select(c, p.predicate(found), a, b, op.type.bits)
-    )
+    c.write(c.instruction.operands[0], select(c, p.predicate(found), a, b, op.type.bits))
 
 
 def _lower_selp(c: Context, op: Operation) -> None:

@@ -81,7 +81,8 @@ def _trap(c: Context, op: Operation) -> None:
     c.label(fault)
     c.declare("va_h_fault", "declare void {}(ptr, i32, i32, i32, ptr) cold")
     c.line(
-        f"call void @va_h_fault(ptr %w, i32 {c.site}, i32 {abi.FAULT_TRAP}, i32 {c.lanes}, ptr null)"
+        f"call void @va_h_fault(ptr %w, i32 {c.site}, i32 {abi.FAULT_TRAP}, i32 {c.lanes}, "
+        "ptr null)"
     )
     c.line(f"br label %{done}")
     c.label(done)

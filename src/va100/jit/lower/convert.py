@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from va100.jit.context import Context
@@ -37,7 +38,7 @@ def _integer_to_integer(c: Context, op: Operation, target: PtxType, source: PtxT
         _saturating(c, op, target, source)
         return
 
-    def text(p: Poly, _: Operation, a: list[str]) -> str:
+    def text(p: Poly, _: Operation, a: Sequence[str]) -> str:
         if target.bits == source.bits:
             return p.op(f"add {p.integer(target.bits)} {a[0]}, {p.const(target.bits, 0)}")
         how = "trunc" if target.bits < source.bits else "sext" if source.is_signed else "zext"
@@ -70,11 +71,19 @@ def _saturating(c: Context, op: Operation, target: PtxType, source: PtxType) -> 
     high = (1 << (target.bits - 1)) - 1 if target.is_signed else (1 << target.bits) - 1
     least, most = ("smax", "smin")
     if source is PtxType.U64:
-        name = p.call(
-            f"llvm.umin.{p.suffix(64)}", kind, [(kind, name), (kind, p.const(64, min(high, 2**63 - 1)))]
-        ) if high < 2**64 - 1 else name
+        name = (
+            p.call(
+                f"llvm.umin.{p.suffix(64)}",
+                kind,
+                [(kind, name), (kind, p.const(64, min(high, 2**63 - 1)))],
+            )
+            if high < 2**64 - 1
+            else name
+        )
     else:
-        name = p.call(f"llvm.{least}.{p.suffix(64)}", kind, [(kind, name), (kind, p.const(64, low))])
+        name = p.call(
+            f"llvm.{least}.{p.suffix(64)}", kind, [(kind, name), (kind, p.const(64, low))]
+        )
         if high < 2**63 - 1:
             name = p.call(
                 f"llvm.{most}.{p.suffix(64)}", kind, [(kind, name), (kind, p.const(64, high))]
@@ -110,9 +119,7 @@ def _float_to_integer(c: Context, op: Operation, target: PtxType, source: PtxTyp
     kind, x = p.floating(source.bits), p.get_float(value)
     rounding = _INTEGER_ROUNDINGS[op.rounding]
     if rounding != "trunc":
-        x = p.call(
-            f"llvm.{rounding}.{p.suffix(source.bits, floating=True)}", kind, [(kind, x)]
-        )
+        x = p.call(f"llvm.{rounding}.{p.suffix(source.bits, floating=True)}", kind, [(kind, x)])
     how = "fptosi" if target.is_signed else "fptoui"
     integer = p.integer(target.bits)
     name = p.call(
@@ -174,9 +181,7 @@ def _clamped(c: Context, value: Value) -> Value:
     positive = p.op(f"fcmp ogt {kind} {x}, {zero}")
     floor = p.op(f"select {p.boolean} {positive}, {kind} {x}, {kind} {zero}")
     large = p.op(f"fcmp ogt {kind} {floor}, {one}")
-    return p.float_result(
-        p.op(f"select {p.boolean} {large}, {kind} {one}, {kind} {floor}"), bits
-    )
+    return p.float_result(p.op(f"select {p.boolean} {large}, {kind} {one}, {kind} {floor}"), bits)
 
 
 def _through_helper(c: Context, op: Operation, target: PtxType, source: PtxType) -> None:
@@ -205,5 +210,11 @@ def helper_name(op: Operation) -> str:
         "relu": "relu" in op.modifiers,
         "satfinite": "satfinite" in op.modifiers,
     }
-    parts = ["va_m_cvt", target.value, source.value, op.rounding, *(m for m in present if present[m])]
+    parts = [
+        "va_m_cvt",
+        target.value,
+        source.value,
+        op.rounding,
+        *(m for m in present if present[m]),
+    ]
     return "_".join(part for part in parts if part)

@@ -120,9 +120,7 @@ def _lower_sign(c: Context, op: Operation, llvm: str, pattern: int) -> None:
 
 def _lower_copysign(c: Context, op: Operation) -> None:
     """Sign of the first operand, magnitude of the second."""
-    sign, magnitude = (
-        c.clean(c.read_sized(s, op.type)) for s in c.instruction.operands[1:3]
-    )
+    sign, magnitude = (c.clean(c.read_sized(s, op.type)) for s in c.instruction.operands[1:3])
     p = c.poly(sign, magnitude)
     bits = op.type.bits
     kind = p.integer(bits)

@@ -182,7 +182,9 @@ def _shift_amount(p: Poly, bits: int, amount: str) -> str:
     """The 32-bit amount in the width of the value, clamped below LLVM's limit."""
     limit = p.const(32, bits - 1)
     low = p.call(
-        f"llvm.umin.{p.suffix(32)}", p.integer(32), [(p.integer(32), amount), (p.integer(32), limit)]
+        f"llvm.umin.{p.suffix(32)}",
+        p.integer(32),
+        [(p.integer(32), amount), (p.integer(32), limit)],
     )
     if bits == 64:
         return _extend(p, low, 32, 64, signed=False)
@@ -401,9 +403,7 @@ def _shf(p: Poly, op: Operation, a: Sequence[str]) -> str:
     if "wrap" in op.modifiers:
         amount = p.op(f"and {kind} {a[2]}, {p.const(32, 31)}")
     else:
-        amount = p.call(
-            f"llvm.umin.{p.suffix(32)}", kind, [(kind, a[2]), (kind, p.const(32, 32))]
-        )
+        amount = p.call(f"llvm.umin.{p.suffix(32)}", kind, [(kind, a[2]), (kind, p.const(32, 32))])
     wide = p.integer(64)
     high = p.op(f"shl {wide} {_extend(p, a[1], 32, 64, signed=False)}, {p.const(64, 32)}")
     both = p.op(f"or {wide} {high}, {_extend(p, a[0], 32, 64, signed=False)}")

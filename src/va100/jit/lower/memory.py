@@ -133,9 +133,9 @@ def _extended(c: Context, value: Value, kind: PtxType, destination: Operand | No
 
 def _lower_ld(c: Context, op: Operation) -> None:
     operand = c.instruction.operands[1]
-    if op.space is Space.PARAM and isinstance(operand, Address):
-        if _lower_param_load(c, op, operand):
-            return
+    by_name = op.space is Space.PARAM and isinstance(operand, Address)
+    if by_name and _lower_param_load(c, op, operand):
+        return
     if op.type.bits == 128:
         raise c.refuse("128-bit registers are not executed")
     destinations = _elements(c.instruction.operands[0])
@@ -218,9 +218,7 @@ def _load_run(c: Context, access: Access, first: int) -> list[Value]:
     return values
 
 
-def _load_pieces(
-    c: Context, access: Access, groups: Sequence[tuple[int, str, int]]
-) -> list[Value]:
+def _load_pieces(c: Context, access: Access, groups: Sequence[tuple[int, str, int]]) -> list[Value]:
     """Four groups of eight lanes, each a run or a broadcast; equal groups are read once."""
     low, bits = c.base(access.address), access.bits
     offsets = access.address.shape.offsets or ()
@@ -343,15 +341,14 @@ def _interleave(c: Context, access: Access, values: Sequence[Value]) -> tuple[st
         return vectors[0], f"<32 x i{bits}>"
     width = LANES
     while len(vectors) > 1:
-        joined = []
         picks = ", ".join(f"i32 {i}" for i in range(2 * width))
-        for k in range(0, len(vectors), 2):
-            joined.append(
-                c.op(
-                    f"shufflevector <{width} x i{bits}> {vectors[k]}, "
-                    f"<{width} x i{bits}> {vectors[k + 1]}, <{2 * width} x i32> <{picks}>"
-                )
+        joined = [
+            c.op(
+                f"shufflevector <{width} x i{bits}> {vectors[k]}, "
+                f"<{width} x i{bits}> {vectors[k + 1]}, <{2 * width} x i32> <{picks}>"
             )
+            for k in range(0, len(vectors), 2)
+        ]
         vectors, width = joined, 2 * width
     order = ", ".join(f"i32 {k * LANES + lane}" for lane in range(LANES) for k in range(count))
     kind = f"<{width} x i{bits}>"
@@ -394,4 +391,3 @@ def lower_memory(c: Context, op: Operation) -> None:
     if op.opcode not in _LOWERINGS:
         raise c.refuse("this memory instruction is not executed")
     _LOWERINGS[op.opcode](c, op)
-

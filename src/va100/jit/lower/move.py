@@ -14,6 +14,7 @@ from va100.ptx.isa.form import Operation
 from va100.ptx.program import Operand, Vector
 from va100.ptx.types import PtxType, Space
 
+
 def _lower_cvta(c: Context, op: Operation) -> None:
     value = c.resized(c.read(c.instruction.operands[1], 64), 64)
     space = op.space or Space.GENERIC

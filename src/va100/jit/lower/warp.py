@@ -65,9 +65,7 @@ def lane_picks(mode: str, source: int, clamp: int) -> tuple[list[int], int]:
 def _constant_shuffle(c: Context, value: Value, picks: list[int], inside: int) -> None:
     order = ", ".join(f"i32 {p}" for p in picks)
     vector = c.vector(value)
-    name = c.op(
-        f"shufflevector <32 x i32> {vector}, <32 x i32> poison, <32 x i32> <{order}>"
-    )
+    name = c.op(f"shufflevector <32 x i32> {vector}, <32 x i32> poison, <32 x i32> <{order}>")
     mask = inside - (1 << 32) if inside >> 31 else inside
     _write_pair(c, c.instruction.operands[0], c.from_vector(name, 32), Predicate(mask=str(mask)))
 
@@ -198,5 +196,3 @@ _LOWERINGS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
 def lower_warp(c: Context, op: Operation) -> None:
     """Warp-level instructions; waiting for the lanes they name is done before they start."""
     _LOWERINGS[op.opcode](c, op)
-
-
