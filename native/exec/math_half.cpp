@@ -1,6 +1,10 @@
 // f16 and bf16 arithmetic, one or two to a register; each result is rounded once.
 // Conversions are in math_convert.cpp.
+#include <cstddef>
+#include <type_traits>
+
 #include "math_f64.h"
+#include "math_half_f16c.h"
 #include "math_half_format.h"
 
 namespace va {
@@ -98,8 +102,28 @@ struct Modified<Format, F, Ftz, C, uint16_t (*)(A...)> {
   }
 };
 
+// The twin that uses the processor's own conversions; null where there is none.
+template <auto F>
+constexpr std::nullptr_t kTwin = nullptr;
+#if defined(VA100_HAS_F16C)
+template <>
+constexpr auto kTwin<add<F16>> = wide::add;
+template <>
+constexpr auto kTwin<sub<F16>> = wide::sub;
+template <>
+constexpr auto kTwin<mul<F16>> = wide::mul;
+template <>
+constexpr auto kTwin<fma3<F16>> = wide::fma3;
+#endif
+
 template <typename Format, auto F, bool Ftz, Clamp C, int Count>
 const void *half() {
+#if defined(VA100_HAS_F16C)
+  if constexpr (!std::is_null_pointer_v<std::remove_cv_t<decltype(kTwin<F>)>>) {
+    Helper wide = wide::lanes<kTwin<F>, Ftz, C == Clamp::kSat, C == Clamp::kRelu, Count>;
+    if (has_fast_lanes()) return reinterpret_cast<const void *>(wide);
+  }
+#endif
   return helper<&Modified<Format, F, Ftz, C>::apply, Count>();
 }
 

@@ -2,7 +2,7 @@
 // patterns of f32.  No PTX semantics here.
 //
 // Each function is compiled twice, for any x86-64 and for AVX2 with FMA; the machine at hand
-// chooses when the tables of names are filled.
+// chooses when the tables of names are filled, unless VA100_PORTABLE_LANES asks for the plain one.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ VA_INLINE To bits_as(From from) {
 }
 
 VA_INLINE bool has_fast_lanes() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(VA100_PORTABLE_LANES)
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
