@@ -83,13 +83,13 @@ def spelled_out(words: Sequence[str]) -> list[str]:
     rest = list(words[1:])
     place = _target_place(rest)
     if place is None:
-        return ["run", *_with_json(rest)]
+        return ["run", *_joined(rest)]
     before, chosen, after = rest[:place], rest[place], rest[place + 1 :]
     if "--" in after:
         cut = after.index("--")
         if _target_place(after[:cut]) is None:
             before, after = before + after[:cut], after[cut + 1 :]
-    return ["run", *_with_json(before), chosen, *after]
+    return ["run", *_joined(before), chosen, *after]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -233,9 +233,16 @@ def _target_place(words: Sequence[str]) -> int | None:
     return None
 
 
-def _with_json(options: Sequence[str]) -> list[str]:
-    return [
-        f"--json={STANDARD_OUTPUT}" if word == "--json" else word
-        for word in options
-        if word != "--"
-    ]
+def _joined(options: Sequence[str]) -> list[str]:
+    """Tie options to their values by ``=``, since a value may begin with a dash."""
+    tied: list[str] = []
+    words = iter(options)
+    for word in words:
+        if word in _VALUED_OPTIONS:
+            value = next(words, None)
+            tied.append(word if value is None else f"{word}={value}")
+        elif word == "--json":
+            tied.append(f"--json={STANDARD_OUTPUT}")
+        elif word != "--":
+            tied.append(word)
+    return tied
