@@ -377,7 +377,8 @@ def _infinity(name: str, sign: int) -> int:
 
 
 def _finish(op: Operation, name: str, bits: int) -> int:
-    if op.ftz and name in ("f32", "f16"):
+    flushed = ("f32",) if op.opcode == "cvt" else ("f32", "f16")
+    if op.ftz and name in flushed:
         bits = _flush(name, bits)
     if "sat" in op.modifiers:
         bits = _saturated(name, bits)

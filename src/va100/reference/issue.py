@@ -26,6 +26,7 @@ from va100.reference.lanes import (
     lane_mask,
     resize,
 )
+from va100.work import WARP_SIZE
 
 if TYPE_CHECKING:
     from va100.reference.frame import Frame, Group
@@ -86,7 +87,8 @@ class Issue:
         registers = self.frame.registers
         old = registers.get(name)
         if self.bits != self.warp.all_bits:
-            value = np.where(self.mask, value, value.dtype.type(0) if old is None else old)
+            old = np.zeros_like(value) if old is None else old
+            value = np.where(self.mask, value, old)
         registers[name] = value
 
     def carry(self) -> Lanes:
@@ -100,7 +102,7 @@ class Issue:
             return found
         declared = self.frame.code.flow.registers.get(name)
         if declared is not None:
-            return full(0, RAW[declared])
+            return np.zeros(WARP_SIZE, RAW[declared])
         return special.read(self, name)
 
     # ------------------------------------------------------------ addresses

@@ -26,10 +26,16 @@ _UNSIGNED: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SIGNED: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
+OPAQUE: Final = np.dtype("V16")
+"""Holds b128, which is only ever moved."""
+
+
 def _raw(ptx_type: PtxType) -> np.dtype[Any]:
     if ptx_type is PtxType.PRED:
         return np.dtype(np.bool_)
-    return np.dtype(_UNSIGNED.get(ptx_type.size_bytes, np.uint64))
+    if ptx_type is PtxType.B128:
+        return OPAQUE
+    return np.dtype(_UNSIGNED[ptx_type.size_bytes])
 
 
 RAW: Final = {t: _raw(t) for t in PtxType}

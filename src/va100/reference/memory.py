@@ -38,8 +38,6 @@ def ld(issue: Issue) -> None:
 
 
 def _load_element(issue: Issue, element: Operand | None, addresses: Lanes, kind: PtxType) -> None:
-    if kind.bits == 128:
-        raise issue.broken("128-bit loads are not executed")
     value = load(issue, addresses, RAW[kind])
     issue.write(element, value, extend_sign=kind.is_signed)
 
@@ -50,8 +48,6 @@ def st(issue: Issue) -> None:
     destination, source = issue.step.operands[:2]
     kind = operation.type
     space = operation.space or Space.GENERIC
-    if kind.bits == 128:
-        raise issue.broken("128-bit stores are not executed")
     addresses = access(issue, destination, space, kind.size_bytes * operation.vector)
     count(issue, addresses, space, kind.size_bytes * operation.vector, store=_STORE)
     for index, element in enumerate(_elements(source)):

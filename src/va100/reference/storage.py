@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE, Arena
-from va100.reference.lanes import Lanes
+from va100.reference.lanes import OPAQUE, Lanes
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -30,6 +30,7 @@ class Storage:
         self._views = {
             size: _flat(word, ARENA_BASE, _ARENA_BYTES // size) for size, word in _WORDS.items()
         }
+        self._views[16] = self._views[8].view(OPAQUE)
         granules = _ARENA_BYTES >> GRANULE_SHIFT
         self._shadow = _flat(ctypes.c_uint8, SHADOW_BASE, granules)
 
@@ -41,6 +42,7 @@ class Storage:
         """
         offsets = addresses - np.uint64(ARENA_BASE)
         inside = offsets < np.uint64(_ARENA_BYTES)
+        self._views[16] = self._views[8].view(OPAQUE)
         granules = np.where(inside, offsets, np.uint64(0)) >> np.uint64(GRANULE_SHIFT)
         bad = self._shadow[granules] == 0
         if not inside.all():
