@@ -15,21 +15,22 @@ VA_INLINE double clamped(double x, double low, double high) {
   return floor > high ? high : floor;  // a NaN stays
 }
 
-// Powers of ln 2 over factorials: 2**f - 1 over f, for |f| <= 1/2.
+// Powers of ln 2 over factorials: 2**f - 1 over f, for |f| <= 1/2.  Two chains, of even and of odd
+// powers, are ready sooner than one.
 VA_INLINE double ex2_slope(double f) {
-  double p = 1.3691488853904128e-12;
-  p = p * f + 2.5678435993488205e-11;
-  p = p * f + 4.4455382718708116e-10;
-  p = p * f + 7.0549116208011235e-09;
-  p = p * f + 1.0178086009239699e-07;
-  p = p * f + 1.3215486790144309e-06;
-  p = p * f + 1.5252733804059841e-05;
-  p = p * f + 0.00015403530393381609;
-  p = p * f + 0.0013333558146428443;
-  p = p * f + 0.009618129107628477;
-  p = p * f + 0.05550410866482158;
-  p = p * f + 0.24022650695910072;
-  return p * f + 0.6931471805599453;
+  double z = f * f;
+  double even = 1.3691488853904128e-12, odd = 2.5678435993488205e-11;
+  even = even * z + 4.4455382718708116e-10;
+  odd = odd * z + 7.0549116208011235e-09;
+  even = even * z + 1.0178086009239699e-07;
+  odd = odd * z + 1.3215486790144309e-06;
+  even = even * z + 1.5252733804059841e-05;
+  odd = odd * z + 0.00015403530393381609;
+  even = even * z + 0.0013333558146428443;
+  odd = odd * z + 0.009618129107628477;
+  even = even * z + 0.05550410866482158;
+  odd = odd * z + 0.24022650695910072;
+  return (even * z + f * odd) + 0.6931471805599453;
 }
 
 struct Power {
@@ -66,16 +67,16 @@ VA_INLINE double lg2_f64(double x) {
   double exponent = bits_as<double>(field | 0x4330000000000000ull) - (0x1p52 + 1023.0);
   double s = (m - 1.0) / (m + 1.0);
   double z = s * s;
-  double p = 0.15186263588304878;
-  p = p * z + 0.16972882833987804;
-  p = p * z + 0.1923593387851951;
-  p = p * z + 0.22195308321368667;
-  p = p * z + 0.2623081892525388;
-  p = p * z + 0.32059889797532517;
-  p = p * z + 0.41219858311113244;
-  p = p * z + 0.5770780163555854;
-  p = p * z + 0.9617966939259756;
-  p = p * z + 2.8853900817779268;
+  double y = z * z;
+  double even = 0.16972882833987804, odd = 0.15186263588304878;
+  even = even * y + 0.22195308321368667;
+  odd = odd * y + 0.1923593387851951;
+  even = even * y + 0.32059889797532517;
+  odd = odd * y + 0.2623081892525388;
+  even = even * y + 0.5770780163555854;
+  odd = odd * y + 0.41219858311113244;
+  odd = odd * y + 0.9617966939259756;
+  double p = (even * y + z * odd) + 2.8853900817779268;
   double finite = exponent + s * p;
   double infinity = __builtin_inf();
   double large = x == infinity ? infinity : finite;

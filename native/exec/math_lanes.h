@@ -11,6 +11,10 @@
 
 #include "worker.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #define VA_INLINE static inline __attribute__((always_inline))
 #if defined(__x86_64__)
 #define VA_FAST __attribute__((target("avx2,fma,f16c")))
@@ -25,14 +29,17 @@ using Helper = void (*)(const void *a, const void *b, const void *c, void *out);
 template <typename To, typename From>
 VA_INLINE To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "same width");
-  return __builtin_bit_cast(To, from);
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
 }
 
 VA_INLINE bool has_fast_lanes() {
 #if defined(__x86_64__) && !defined(VA100_PORTABLE_LANES)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);  // not every compiler's own list
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
+  return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
   return false;
 #endif

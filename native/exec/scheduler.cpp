@@ -54,7 +54,7 @@ thread_local Worker *t_worker = nullptr;
 void run_fiber() {
   Worker *worker = t_worker;
   Warp *warp = worker->running;
-  worker->launch->request->variant->enter(&warp->view);
+  worker->launch->request->variant->enter(&warp->view, 1);
   warp->state = WarpState::kDone;
   va_switch(&warp->sp, worker->sp);
   __builtin_unreachable();
@@ -169,10 +169,7 @@ void run_direct(Worker *worker) {
       uint64_t last = std::min(first + launch->chunk, launch->cta_count);
       for (uint64_t i = first; i < last; i++) {
         begin(cta.get(), i);
-        for (Warp &warp : cta->warps) {
-          worker->running = &warp;
-          enter(&warp.view);
-        }
+        enter(&cta->warps[0].view, launch->warps_per_cta);
       }
     }
   }

@@ -27,7 +27,7 @@ struct Stack {
   uint8_t *base = nullptr;  // lowest usable byte; a guard page lies below
 };
 
-struct Warp {
+struct alignas(VA_WARP_STRIDE) Warp {
   va_warp view{};  // first: machine code's pointer is also ours
   Cta *cta = nullptr;
   void *sp = nullptr;
@@ -38,6 +38,8 @@ struct Warp {
   uint64_t clock = 0;     // readings of %clock so far
   bool spun = false;     // yielded without having been released by a barrier
 };
+
+static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
 
 struct Barrier {
   uint32_t arrived = 0;   // threads

@@ -31,7 +31,9 @@ typedef struct va_warp {
   uint64_t heap;              /* 120 private: device-side malloc and printf state */
 } va_warp;
 
-typedef void (*va_warp_function)(va_warp *);
+/* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */
+#define VA_WARP_STRIDE 256
+typedef void (*va_warp_function)(va_warp *first, uint32_t count);
 
 enum va_variant_flags {
   VA_USES_BARRIERS = 1, /* warps need stacks of their own */
@@ -40,7 +42,7 @@ enum va_variant_flags {
 
 /* Machine code of one kernel for one block shape. The memory behind it outlives the module. */
 typedef struct va_variant {
-  va_warp_function enter; /* one warp from entry to exit */
+  va_warp_function enter; /* warps from entry to exit */
   const uint64_t *globals;
   uint32_t flags;
   uint32_t static_shared_bytes;

@@ -23,6 +23,11 @@ GRIDID: Final = 88
 ENVREG12: Final = 96
 SAMPLE: Final = 112
 
+WARP_STRIDE: Final = 256
+"""Bytes from one warp's view to the next."""
+PER_WARP: Final = frozenset({WARP_ID, LIVE, LOCAL})
+"""Fields in which the warps of a CTA differ."""
+
 FAULT_TRAP: Final = 3
 FAULT_ILLEGAL_INSTRUCTION: Final = 5
 FAULT_DEADLOCK: Final = 6

@@ -65,6 +65,9 @@ class Context(Emitter):
         self.ordered = False
         self.needs_fibers = False
         self.storage_lines: list[str] = []
+        self.storage_start: list[str] = []
+        self.field_lines: list[str] = []
+        self.fields: set[str] = set()
         self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
         self.file_lines: list[str] = []
         self.file_bytes = 0
@@ -439,7 +442,7 @@ class Context(Emitter):
             return
         self.storage_lines.append(f"  {place} = alloca {kind}")
         zero = "zeroinitializer" if kind.startswith("<") else "0"
-        self.storage_lines.append(f"  store {kind} {zero}, ptr {place}")
+        self.storage_start.append(f"  store {kind} {zero}, ptr {place}")
 
     def is_predicate(self, name: str) -> bool:
         """Whether a register is a predicate (the carry flag counts)."""
@@ -448,9 +451,21 @@ class Context(Emitter):
     # ---------------------------------------------------------- the warp's view of the machine
 
     def field(self, offset: int, kind: str) -> str:
-        """A field of the warp structure that does not change while the kernel runs."""
-        where = self.op(f"getelementptr i8, ptr %w, i64 {offset}")
-        return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
+        """A field of the warp structure, which does not change while the kernel runs.
+
+        Most are the same for all warps of a CTA and are read once.
+        """
+        if offset in abi.PER_WARP or not self.is_kernel:
+            where = self.op(f"getelementptr i8, ptr %w, i64 {offset}")
+            return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
+        name = f"%field.{offset}"
+        if name not in self.fields:
+            self.fields.add(name)
+            self.field_lines += [
+                f"  {name}.at = getelementptr i8, ptr %w0, i64 {offset}",
+                f"  {name} = load {kind}, ptr {name}.at, !invariant.load !0",
+            ]
+        return name
 
     def special(self, name: str, bits: int) -> Value:
         """A special register; filled in by the control lowering at set-up."""

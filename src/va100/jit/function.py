@@ -94,7 +94,7 @@ class FunctionWriter(Worlds):
         self._write_entry()
         entry, c.lines = c.lines, []
         if c.is_kernel:
-            head = f"define void @{self.symbol}(ptr noundef %w) #0 {{"
+            head = f"define void @{self.symbol}(ptr noundef %w0, i32 %count) #0 {{"
         else:
             head = (
                 f"define internal i32 @{self.symbol}(ptr noundef %w, i32 %group, ptr %argv, "
@@ -104,19 +104,15 @@ class FunctionWriter(Worlds):
         return "\n".join(lines)
 
     def _write_entry(self) -> None:
+        """What is set up once, then the start of a warp; a kernel runs ``count`` of them."""
         c = self.c
         count = len(self.blocks)
-        c.line("%alive = alloca i32")
-        c.line("%returned = alloca i32")
-        c.line("%budget = alloca i32")
-        c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
-        c.line("store i32 0, ptr %returned")
+        for name, kind in (("alive", "i32"), ("returned", "i32"), ("budget", "i32")):
+            c.line(f"%{name} = alloca {kind}")
         if self.small:
             c.line("%ready = alloca i64")
-            c.line("store i64 0, ptr %ready")
         else:
             c.line(f"%words = alloca [{-(-count // 64)} x i64], align 8")
-            c.line(f"store [{-(-count // 64)} x i64] zeroinitializer, ptr %words")
             c.line("%after = alloca i32")
         if c.file_in_memory:
             self._write_file()
@@ -125,9 +121,29 @@ class FunctionWriter(Worlds):
                 c.line(f"%pend{block.index} = getelementptr i32, ptr %waiting, i64 {block.index}")
             else:
                 c.line(f"%pend{block.index} = alloca i32")
-            c.line(f"store i32 0, ptr %pend{block.index}")
         for name in c.call_entry_lines:
             c.line(name)
+        c.lines += c.field_lines
+        c.line("br label %warp")
+        self._write_warp_start()
+
+    def _write_warp_start(self) -> None:
+        c = self.c
+        c.label("warp")
+        if c.is_kernel:
+            c.line("%i = phi i32 [0, %entry], [%next, %warp_done]")
+            step = c.op("zext i32 %i to i64")
+            step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
+            c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
+        c.lines += c.storage_start
+        c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
+        c.line("store i32 0, ptr %returned")
+        if self.small:
+            c.line("store i64 0, ptr %ready")
+        else:
+            c.line(f"store [{-(-len(self.blocks) // 64)} x i64] zeroinitializer, ptr %words")
+        for block in self.blocks:
+            c.line(f"store i32 0, ptr %pend{block.index}")
         group = c.field(abi.LIVE, "i32") if c.is_kernel else "%group"
         c.line(f"store i32 {group}, ptr %alive")
         whole = c.op(f"icmp eq i32 {group}, -1")
@@ -135,6 +151,13 @@ class FunctionWriter(Worlds):
         c.label("part")
         self._set_pending(0, group)
         c.line("br label %M0")
+        if c.is_kernel:
+            c.label("warp_done")
+            c.line("%next = add i32 %i, 1")
+            more = c.op("icmp ult i32 %next, %count")
+            c.line(f"br i1 {more}, label %warp, label %finish")
+            c.label("finish")
+            c.line("ret void")
 
     # ---------------------------------------------------------- converged blocks
 

@@ -335,7 +335,7 @@ class Worlds:
     def _write_exit(self, *, whole: bool = False) -> None:
         c = self.c
         if c.is_kernel:
-            c.line("ret void")
+            c.line("br label %warp_done")
         elif whole:
             c.line("ret i32 -1")
         else:

@@ -30,9 +30,9 @@ from va100.ptx.types import PtxType, Space
 # ------------------------------------------------------------------ kernel and call parameters
 
 
-def _lower_param_load(c: Context, op: Operation, operand: Address) -> bool:
+def _lower_param_load(c: Context, op: Operation, operand: Operand | None) -> bool:
     """``ld.param`` by name: the launch's block in a kernel, the call's words in a function."""
-    if not isinstance(operand.base, Symbol):
+    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
         return False
     name = operand.base.name
     offset = operand.base.offset + operand.offset
@@ -133,8 +133,7 @@ def _extended(c: Context, value: Value, kind: PtxType, destination: Operand | No
 
 def _lower_ld(c: Context, op: Operation) -> None:
     operand = c.instruction.operands[1]
-    by_name = op.space is Space.PARAM and isinstance(operand, Address)
-    if by_name and _lower_param_load(c, op, operand):
+    if op.space is Space.PARAM and _lower_param_load(c, op, operand):
         return
     if op.type.bits == 128:
         raise c.refuse("128-bit registers are not executed")
