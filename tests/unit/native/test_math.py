@@ -293,7 +293,8 @@ DIRECTED = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "div": 2, "rcp": 1, "sqrt": 
 
 def directed_cases() -> Iterator[Case]:
     """Toward zero, down and up."""
-    for (opcode, count), mode, kind in product(DIRECTED.items(), ("rz", "rm", "rp"), ("f32", "f64")):
+    modes, kinds = ("rz", "rm", "rp"), ("f32", "f64")
+    for (opcode, count), mode, kind in product(DIRECTED.items(), modes, kinds):
         function = getattr(rounding, opcode)
         fmt = FORMATS[kind]
         yield Case(
@@ -302,14 +303,14 @@ def directed_cases() -> Iterator[Case]:
             kind,
             lambda *a, f=function, m=mode, t=fmt: f(t, m, *a),
         )
-    for mode in ("rz", "rm", "rp"):
+    for mode in modes:
         yield Case(
             f"va_m_cvt_{mode}_f32_f64",
             ("f64",),
             "f32",
             lambda a, m=mode: convert.float_to_float(DOUBLE, F32, m, a),
         )
-    for mode, kind, source in product(("rn", "rz", "rm", "rp"), ("f32", "f64"), ("u64", "s64")):
+    for mode, kind, source in product(("rn", *modes), kinds, ("u64", "s64")):
         yield Case(
             f"va_m_cvt_{mode}_{kind}_{source}",
             (source,),
