@@ -1,6 +1,5 @@
 // Contexts: primary and others, the stack of each thread, limits, peers, and what sticks.
 #include <algorithm>
-#include <vector>
 
 #include "driver_api.h"
 #include "objects.h"
@@ -13,8 +12,25 @@ constexpr unsigned kFlagMask = 0x7F;
 constexpr uint64_t kLimits[12] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0, 0};
 constexpr int kLimitCount = 7; // those an A100 has
 
-std::vector<CUcontext> &stack() {
-  static thread_local std::vector<CUcontext> contexts;
+// A thread's contexts, the current one last.  Needs no destructor: threads' objects die before the
+// program's, and its destructors still call.
+struct ContextStack {
+  static constexpr size_t kDepth = 128;
+  CUcontext items[kDepth];
+  size_t count;
+
+  bool empty() const { return count == 0; }
+  CUcontext &back() { return items[count - 1]; }
+  void pop_back() { --count; }
+  void push_back(CUcontext handle) {
+    if (count == kDepth)
+      fail(CUDA_ERROR_OUT_OF_MEMORY);
+    items[count++] = handle;
+  }
+};
+
+ContextStack &stack() {
+  static thread_local ContextStack contexts;
   return contexts;
 }
 
@@ -30,12 +46,15 @@ bool is_live(const Context &context) {
 void destroy(Context &context) {
   empty_context(context);
   context.destroyed = true;
-  driver().contexts.remove(context.handle);
+  Driver &d = driver();
+  d.contexts.remove(context.handle);
   // The object stays: another thread may be in a call on it.  It is small, and contexts are few.
+  const std::lock_guard<std::mutex> lock(d.retired_mutex);
+  d.retired.push_back(&context);
 }
 
 void leave_stack(CUcontext handle) {
-  std::vector<CUcontext> &contexts = stack();
+  ContextStack &contexts = stack();
   if (!contexts.empty() && contexts.back() == handle)
     contexts.pop_back();
 }
@@ -183,7 +202,7 @@ CUresult cuCtxPopCurrent(CUcontext *handle) { return cuCtxPopCurrent_v2(handle);
 
 CUresult cuCtxSetCurrent(CUcontext handle) {
   started();
-  std::vector<CUcontext> &contexts = stack();
+  ContextStack &contexts = stack();
   if (!handle) {
     if (!contexts.empty())
       contexts.pop_back();

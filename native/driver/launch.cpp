@@ -1,4 +1,5 @@
 // Launching: checks, parameters, machine code for the block shape, running, and faults.
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -80,9 +81,23 @@ const Variant &variant_for(Function &f, const uint32_t block[3]) {
   return *find_variant(f, block);
 }
 
+// Zeroed room for one launch, on the stack while it is small.
+template <typename Item, size_t kInline> class Scratch {
+public:
+  explicit Scratch(size_t count) {
+    if (count > kInline)
+      large_.reset(new Item[count]);
+    std::memset(data(), 0, count * sizeof(Item));
+  }
+  Item *data() { return large_ ? large_.get() : small_; }
+
+private:
+  Item small_[kInline];
+  std::unique_ptr<Item[]> large_;
+};
+
 // The parameter block: from one pointer a parameter, or a buffer the caller packed.
-const uint8_t *pack(const Function &f, void **parameters, void **extra, std::vector<uint8_t> *out) {
-  out->assign(std::max<size_t>(f.parameter_bytes, 1), 0);
+void pack(const Function &f, void **parameters, void **extra, uint8_t *out) {
   if (extra) {
     const void *buffer = nullptr;
     const size_t *bytes = nullptr;
@@ -97,17 +112,16 @@ const uint8_t *pack(const Function &f, void **parameters, void **extra, std::vec
     if (parameters || (bytes && *bytes && !buffer))
       fail(CUDA_ERROR_INVALID_VALUE);
     if (bytes && buffer)
-      std::memcpy(out->data(), buffer, std::min<size_t>(*bytes, f.parameter_bytes));
-    return out->data();
+      std::memcpy(out, buffer, std::min<size_t>(*bytes, f.parameter_bytes));
+    return;
   }
   if (!f.parameters.empty() && !parameters)
     fail(CUDA_ERROR_INVALID_VALUE);
   for (size_t i = 0; i < f.parameters.size(); ++i) {
     if (!parameters[i])
       fail(CUDA_ERROR_INVALID_VALUE);
-    std::memcpy(out->data() + f.parameters[i].offset, parameters[i], f.parameters[i].size);
+    std::memcpy(out + f.parameters[i].offset, parameters[i], f.parameters[i].size);
   }
-  return out->data();
 }
 
 CUresult code_of(uint32_t fault) {
@@ -156,7 +170,7 @@ void report(Context &context, const Function &f, const Variant &variant, const v
 }
 
 void log_run(Function &f, const Variant &variant, const Shape &s,
-             const Stream &stream, const std::vector<uint64_t> &counters) {
+             const Stream &stream, const uint64_t *counters) {
   LaunchWork work{};
   work.compiler_id = f.compiler_id;
   work.variant_id = variant.id;
@@ -167,8 +181,10 @@ void log_run(Function &f, const Variant &variant, const Shape &s,
   {
     // Equal launches count equally, mostly; they share one copy.
     const std::lock_guard<std::mutex> lock(f.variants_mutex);
-    if (!f.last_counters || *f.last_counters != counters)
-      f.last_counters = std::make_shared<std::vector<uint64_t>>(counters);
+    const size_t count = variant.code.counter_count;
+    if (!f.last_counters || f.last_counters->size() != count ||
+        !std::equal(counters, counters + count, f.last_counters->begin()))
+      f.last_counters = std::make_shared<std::vector<uint64_t>>(counters, counters + count);
     work.counters = f.last_counters;
   }
   log_launch(stream.track, std::move(work));
@@ -201,11 +217,12 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
     require_cooperative(device, s, per_sm);
   const Variant &variant = variant_for(f, s.block);
 
-  static thread_local std::vector<uint8_t> block;
-  static thread_local std::vector<uint64_t> counters;
+  Scratch<uint8_t, 4352> block(f.parameter_bytes);
+  Scratch<uint64_t, 512> counters(variant.code.counter_count);
+  pack(f, parameters, extra, block.data());
   va_launch request{};
   request.variant = &variant.code;
-  request.params = pack(f, parameters, extra, &block);
+  request.params = block.data();
   std::memcpy(request.grid, s.grid, sizeof request.grid);
   std::memcpy(request.block, s.block, sizeof request.block);
   request.dynamic_shared_bytes = s.shared_bytes;
@@ -214,13 +231,12 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   request.sm_count = static_cast<uint32_t>(device.attribute(kSmCount));
   request.resident_ctas = per_sm * request.sm_count;
   request.sample_every = settings().sample_every;
-  counters.assign(variant.code.counter_count, 0);
   request.counters = counters.data();
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     va_exec_launch(&request);
   }
-  log_run(f, variant, s, stream, counters);
+  log_run(f, variant, s, stream, counters.data());
   if (request.fault.kind)
     report(context, f, variant, request.fault);
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous

@@ -173,6 +173,8 @@ struct Driver {
   EventTable events;
   PoolTable pools;
   std::atomic<uint64_t> next_id{1};
+  std::mutex retired_mutex;
+  std::vector<Context *> retired; // destroyed contexts
 };
 
 Driver &driver();

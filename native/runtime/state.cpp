@@ -9,7 +9,6 @@
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "runtime_api.h"
 #include "runtime_entry.h"
@@ -60,10 +59,13 @@ struct CallConfiguration {
   void *stream;
 };
 
+// Needs no destructor: threads' objects die before the program's, and its destructors still call.
 struct Thread {
-  cudaError_t last_error = cudaSuccess;
-  int device = 0;
-  std::vector<CallConfiguration> configurations;
+  static constexpr size_t kDepth = 16;
+  cudaError_t last_error;
+  int device;
+  size_t configuration_count;
+  CallConfiguration configurations[kDepth];
 };
 
 Thread &thread() {
@@ -317,20 +319,23 @@ char __cudaInitModule(void **handle) {
 }
 
 unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream) {
-  thread().configurations.push_back({grid, block, shared_bytes, stream});
+  Thread &t = thread();
+  if (t.configuration_count == Thread::kDepth)
+    return cudaErrorMissingConfiguration;
+  t.configurations[t.configuration_count++] = {grid, block, shared_bytes, stream};
   return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
                                        void *stream) {
-  std::vector<CallConfiguration> &all = thread().configurations;
-  if (all.empty() || !stream)
+  Thread &t = thread();
+  if (!t.configuration_count || !stream)
     return cudaErrorMissingConfiguration;
-  *grid = all.back().grid;
-  *block = all.back().block;
-  *shared_bytes = all.back().shared_bytes;
-  *static_cast<void **>(stream) = all.back().stream;
-  all.pop_back();
+  const CallConfiguration &top = t.configurations[--t.configuration_count];
+  *grid = top.grid;
+  *block = top.block;
+  *shared_bytes = top.shared_bytes;
+  *static_cast<void **>(stream) = top.stream;
   return cudaSuccess;
 }
 

@@ -138,7 +138,8 @@ _COMPILE = ctypes.CFUNCTYPE(
 )  # fmt: skip
 _PRICE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(_Record), c_size_t)
 _EXPLAIN = ctypes.CFUNCTYPE(None, c_uint64, c_uint64, c_void_p, c_void_p, c_size_t)
-_ENTER = ctypes.CFUNCTYPE(None, c_void_p)
+_ENTER = ctypes.CFUNCTYPE(None, c_void_p, c_uint32)
+_WARP_STRIDE = 256
 
 
 class _Backend(ctypes.Structure):
@@ -238,7 +239,12 @@ class FakeCompiler:
         """Hand out the Python function behind a C pointer."""
         kernel = self.kernels[number]
         self.compiled.append((kernel.name, tuple(block[:3])))
-        enter = _ENTER(lambda address: kernel.body(Warp(address)))
+
+        def run(first, count):
+            for k in range(count):
+                kernel.body(Warp(first + _WARP_STRIDE * k))
+
+        enter = _ENTER(run)
         self.keep.append(enter)
         out[0].enter = ctypes.cast(enter, c_void_p)
         out[0].counter_count = kernel.counters
