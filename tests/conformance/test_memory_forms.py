@@ -269,7 +269,9 @@ def _columns(text: str, rng: np.random.Generator) -> list[np.ndarray]:
         return [_small_floats(kind, n, rng) for n in (CELLS, THREADS, THREADS)]
     columns = [integers(kind.bits, n, rng) for n in (CELLS, THREADS, THREADS)]
     if decode(text).combine == "cas":
-        columns[1] = np.where(np.arange(THREADS) % 3 == 0, columns[0][np.arange(THREADS) % CELLS], columns[1])
+        columns[1] = np.where(
+            np.arange(THREADS) % 3 == 0, columns[0][np.arange(THREADS) % CELLS], columns[1]
+        )
     return columns
 
 
@@ -384,9 +386,9 @@ def test_atomics(text: str, engine: Engine, arena: Arena) -> None:
             assert int(after[cell]) == value, text
         if operation.opcode == "atom":
             found = [int(seen[i]) for i in mine]
-            assert _some_order_explains(
-                text, int(cells[cell]), inputs, found, int(after[cell])
-            ), text
+            assert _some_order_explains(text, int(cells[cell]), inputs, found, int(after[cell])), (
+                text
+            )
 
 
 @pytest.mark.parametrize("opcode", ["atom", "red"])

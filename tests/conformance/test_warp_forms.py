@@ -89,7 +89,9 @@ def _operands(operation_text: str, rng: np.random.Generator) -> np.ndarray:
     return table
 
 
-def _shfl(mode: str, members: list[int], rows: list[list[int]], lane: int) -> tuple[int | None, int]:
+def _shfl(
+    mode: str, members: list[int], rows: list[list[int]], lane: int
+) -> tuple[int | None, int]:
     _, b, c, _ = rows[lane]
     segment, clamp, offset = c >> 8 & 31, c & 31, b & 31
     low = lane & segment
@@ -106,7 +108,9 @@ def _shfl(mode: str, members: list[int], rows: list[list[int]], lane: int) -> tu
     return value, int(inside)
 
 
-def _wanted(operation_text: str, members: list[int], rows: list[list[int]], lane: int) -> tuple[int | None, int]:
+def _wanted(
+    operation_text: str, members: list[int], rows: list[list[int]], lane: int
+) -> tuple[int | None, int]:
     operation = decode(operation_text)
     ballot = sum(1 << m for m in members if rows[m][3])
     everyone = sum(1 << m for m in members)
@@ -193,9 +197,7 @@ def _barrier_text(text: str, *, counted: bool) -> str:
         after = "" if operation.combine == "popc" else "selp.u32 %r8, 1, 0, %p2;"
     elif "arrive" in operation.modifiers:
         # The first warp only arrives; the others wait for it too.
-        line = (
-            f"@%p3 {text} 3, 96;\n    @!%p3 bar.sync 3, 96;"
-        )
+        line = f"@%p3 {text} 3, 96;\n    @!%p3 bar.sync 3, 96;"
     else:
         line = f"{text} 3{count};"
     return f"""
