@@ -1,1 +1,1 @@
-"""Tests; the folders under ``unit`` mirror ``src/va100``, the others are named by what they prove."""
+"""Tests; ``unit`` mirrors ``src/va100``, other folders are named by what they prove."""

@@ -63,7 +63,7 @@ def shared(request: pytest.FixtureRequest) -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = folder / name
         if not path.exists():
-            pytest.skip(f"needs the reference data: no {name} in {folder} (--shared DIR)")
+            pytest.skip(f"needs the reference data: no {name} in {folder} (--shared=DIR)")
         return path
 
     return find
