@@ -146,7 +146,8 @@ FINE:
 
     def test_assertion(self, engine: Engine, arena: Arena) -> None:
         before = """
-.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
+.extern .func __assertfail(
+    .param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
 .global .align 1 .b8 message[8] = {120, 32, 62, 32, 48, 0};
 .global .align 1 .b8 file[8] = {97, 46, 99, 117, 0};
 """

@@ -74,12 +74,6 @@ def compare(reference: Outcome, other: Outcome) -> list[str]:
     return lines
 
 
-@pytest.fixture
-def full(request: pytest.FixtureRequest) -> bool:
-    """Whether every instruction is to run."""
-    return bool(request.config.getoption("--full", default=False))
-
-
 @pytest.mark.parametrize(("family", "opcode"), GROUPS, ids=lambda p: getattr(p, "value", p))
 def test_form(
     family: Family, opcode: str, full: bool, reference: Engine, jit: Engine, arena: Arena

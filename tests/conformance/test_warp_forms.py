@@ -25,10 +25,12 @@ def _text(operation_text: str, mask: int) -> str:
     operation = decode(operation_text)
     wide = operation.type is PtxType.B64
     a = "%d0" if wide else "%r0"
+    both = "%r4|%p4" if operation.combine == "all" else "%r4"
+    cast = "%r4" if operation.combine == "ballot" else "%p4"
     call = {
         "shfl": f"{operation_text} %r4|%p4, {a}, %r1, %r2, {mask:#x};",
-        "vote": f"{operation_text} {'%r4' if operation.combine == 'ballot' else '%p4'}, %p0, {mask:#x};",
-        "match": f"{operation_text} %r4{'|%p4' if operation.combine == 'all' else ''}, {a}, {mask:#x};",
+        "vote": f"{operation_text} {cast}, %p0, {mask:#x};",
+        "match": f"{operation_text} {both}, {a}, {mask:#x};",
         "redux": f"{operation_text} %r4, {a}, {mask:#x};",
         "activemask": f"{operation_text} %r4;",
     }[operation.opcode]

@@ -75,9 +75,8 @@ def _square_chain(kind: str, bits: int) -> str:
                 carry = "" if final and not first else ".cc"
                 if first and final:
                     carry = ".cc"
-                lines.append(
-                    f"    {opcode}.{half}{carry}.{kind} {r}{20 + k}, {r}{i}, {r}{10 + j}, {r}{20 + k};"
-                )
+                head = f"{opcode}.{half}{carry}.{kind}"
+                lines.append(f"    {head} {r}{20 + k}, {r}{i}, {r}{10 + j}, {r}{20 + k};")
     return "\n".join(lines)
 
 

@@ -325,9 +325,9 @@ def _instance(signature: Signature, index: int, style: str, at: int) -> list[str
         place = f"[%d21+{(at + i) * VALUES * STRIDE}]"
         if kind == "pred":
             lines.append(f"    selp.u32 %r10, 1, 0, {name};")
-            name = "%r10"
-        size = 4 if kind == "pred" else _width_of(kind)
-        lines.append(f"    st.global.b{8 * size} {place}, {name};")
+            lines.append(f"    st.global.b32 {place}, %r10;")
+        else:
+            lines.append(f"    st.global.b{8 * _width_of(kind)} {place}, {name};")
     return lines
 
 

@@ -95,17 +95,15 @@ def check_case(case: KernelCase, engine: Engine, arena: Arena) -> list:
 def kernel(name: str, params: str, body: str, *, before: str = "") -> str:
     """A module with one kernel; parameters ``p q n`` as ``u64 u64 u32``."""
     declared = ",\n".join(f"    .param .{kind} {name}_{i}" for i, kind in enumerate(params.split()))
+    first = {"u64": ("%d", 60), "u32": ("%r", 60), "f32": ("%f", 28)}
     loads = "\n".join(
-        f"    ld.param.{kind} {_PARAM_REGISTER[kind]}{60 + i if kind != 'f32' else 28 + i}, [{name}_{i}];"
+        f"    ld.param.{kind} {first[kind][0]}{first[kind][1] + i}, [{name}_{i}];"
         for i, kind in enumerate(params.split())
     )
     return (
         f"{HEADER}\n{before}\n.visible .entry {name}(\n{declared}\n)\n{{{REGISTERS}\n{loads}\n"
         f"{GLOBAL_INDEX}\n{body}\n}}\n"
     )
-
-
-_PARAM_REGISTER = {"u64": "%d", "u32": "%r", "f32": "%f"}
 
 
 def _floats(rng: np.random.Generator, count: int) -> np.ndarray:

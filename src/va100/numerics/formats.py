@@ -134,7 +134,8 @@ def saturate(fmt: FloatFormat, bits: Bits) -> Bits:
     one = fmt.dtype.type(fmt.one)
     zero = fmt.dtype.type(0)
     low = is_nan(fmt, bits) | ((bits & fmt.dtype.type(fmt.sign_bit)) != 0)
-    return np.where(low, zero, np.minimum(bits, one))
+    clamped: Bits = np.where(low, zero, np.minimum(bits, one))
+    return clamped
 
 
 def canonical(fmt: FloatFormat, bits: Bits) -> Bits:

@@ -273,7 +273,7 @@ def _normalised(bits: Bits) -> tuple[U64, I64]:
     fraction = (bits & np.uint32(0x7FFFFF)).astype(np.uint64)
     significand = np.where(field > 0, fraction | np.uint64(1 << 23), fraction)
     shift = np.clip(24 - _bit_length(significand), 0, 23)
-    moved: U64 = significand << shift.astype(np.uint64)
+    moved = np.left_shift(significand, shift.astype(np.uint64))
     exponent: I64 = np.maximum(field, 1) - 150 - shift
     return moved, exponent
 

@@ -185,11 +185,8 @@ def _reachable(
 
 def _mentioned(flow: FlowGraph, functions: Mapping[str, Function]) -> list[str]:
     """Functions named by any operand, called or with their address taken."""
-    names = []
-    for instruction in flow.instructions:
-        for operand in _flatten(instruction.operands):
-            if isinstance(operand, Symbol) and operand.name in functions:
-                names.append(operand.name)
+    operands = _flatten(o for i in flow.instructions for o in i.operands)
+    names = [o.name for o in operands if isinstance(o, Symbol) and o.name in functions]
     for targets in flow.target_lists.values():
         names += [name for name in targets.targets if name in functions]
     return names + _tabled(flow, functions)

@@ -103,7 +103,8 @@ def sub(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
 def mul(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     """Multiply: the low half, the high half, or all of the product."""
     if "wide" in operation.modifiers:
-        return a.astype(_doubled(a)) * b.astype(_doubled(b))
+        product: Lanes = a.astype(_doubled(a)) * b.astype(_doubled(b))
+        return product
     return _high(a, b) if "hi" in operation.modifiers else a * b
 
 
@@ -397,7 +398,8 @@ def _high(a: Lanes, b: Lanes) -> Lanes:
     width = a.dtype.itemsize * 8
     if width < 64:
         product = a.astype(_doubled(a)) * b.astype(_doubled(b))
-        return (product >> product.dtype.type(width)).astype(a.dtype)
+        high: Lanes = (product >> product.dtype.type(width)).astype(a.dtype)
+        return high
     products = [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     return np.array(products, a.dtype)
 

@@ -53,20 +53,23 @@ def xor(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
 def not_(operation: Operation, a: Lanes) -> Lanes:
     """Complement."""
     del operation
-    return ~a
+    result: Lanes = ~a
+    return result
 
 
 def cnot(operation: Operation, a: Lanes) -> Lanes:
     """One if zero, else zero."""
     del operation
-    return (a == 0).astype(a.dtype)
+    one: Lanes = (a == 0).astype(a.dtype)
+    return one
 
 
 def shl(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     """Shift left; amounts above the width clamp to it, so the result is zero."""
     width = operation.type.bits
     near = np.minimum(b, np.uint32(width - 1)).astype(a.dtype)
-    return np.where(b < width, a << near, a.dtype.type(0))
+    shifted: Lanes = np.where(b < width, a << near, a.dtype.type(0))
+    return shifted
 
 
 def shr(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
@@ -76,7 +79,8 @@ def shr(operation: Operation, a: Lanes, b: Lanes) -> Lanes:
     if operation.type.is_signed:
         value = signed(a)
         return unsigned(value >> near.astype(value.dtype))
-    return np.where(b < width, a >> near.astype(a.dtype), a.dtype.type(0))
+    shifted: Lanes = np.where(b < width, a >> near.astype(a.dtype), a.dtype.type(0))
+    return shifted
 
 
 def shf(operation: Operation, a: Lanes, b: Lanes, c: Lanes) -> Lanes:

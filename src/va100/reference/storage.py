@@ -42,11 +42,10 @@ class Storage:
         """
         offsets = addresses - np.uint64(ARENA_BASE)
         inside = offsets < np.uint64(_ARENA_BYTES)
-        self._views[16] = self._views[8].view(OPAQUE)
         granules = np.where(inside, offsets, np.uint64(0)) >> np.uint64(GRANULE_SHIFT)
         bad = self._shadow[granules] == 0
         if not inside.all():
-            bad = np.where(inside, bad, True)
+            bad = bad | ~inside
             for index in np.flatnonzero(~inside):
                 bad[index] = not self.arena.accessible(int(addresses[index]), size_bytes)
         found = np.flatnonzero(bad)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import rationals as q
 from va100.numerics import rounding
-from va100.numerics.formats import BF16, DOUBLE, F16, F32, FloatFormat
+from va100.numerics.formats import BF16, DOUBLE, F16, F32
 
 MODES = ("rn", "rz", "rm", "rp")
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": DOUBLE}
