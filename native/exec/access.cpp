@@ -51,9 +51,77 @@ inline uint8_t *resolve(va_warp *w, uint64_t info, uint32_t lane, uint64_t addre
   }
 }
 
+// ------------------------------------------------------------------ whole warps, one element
+
+// A warp without idle lanes goes by groups of eight: checks without branches, then the moves, one
+// for a group whose addresses follow one another.  False: something is unusual, go lane by lane.
+
+constexpr uint32_t kAllLanes = 0xffffffffu;
+constexpr uint32_t kGroup = 8;
+
+template <typename T>
+inline bool consecutive(const uint64_t *address) {
+  uint64_t differ = 0;
+  for (uint32_t i = 1; i < kGroup; i++) differ |= address[i] ^ (address[0] + i * sizeof(T));
+  return differ == 0;
+}
+
+template <typename T>
+inline bool group_owned(const uint64_t *address, uint32_t step) {
+  uint64_t wild = 0;
+  for (uint32_t i = 0; i < kGroup; i += step) {
+    uint64_t t = address[i] - VA_ARENA_BASE;
+    wild |= t >> VA_ARENA_SHIFT | (t & (sizeof(T) - 1));
+  }
+  if (__builtin_expect(wild != 0, 0)) return false;
+  uint8_t owned = 1;
+  for (uint32_t i = 0; i < kGroup; i += step)
+    owned &= *reinterpret_cast<const uint8_t *>(
+        VA_SHADOW_BASE + ((address[i] - VA_ARENA_BASE) >> VA_GRANULE_SHIFT));
+  return owned != 0;
+}
+
+template <typename T>
+inline bool warp_in_shared(const va_warp *w, const uint64_t *address) {
+  if (w->shared_bytes < sizeof(T)) return false;
+  uint64_t last = w->shared_bytes - sizeof(T), wild = 0;
+  for (uint32_t i = 0; i < VA_LANES; i++)
+    wild |= (last - address[i]) >> 63 | (address[i] & (sizeof(T) - 1)) | address[i] >> 63;
+  return wild == 0;
+}
+
+// Calls move(place, first lane, lanes) for runs of lanes; places are consecutive within a run.
+template <typename T, Space S, typename Move>
+inline bool whole_warp(const va_warp *w, const uint64_t *address, Move move) {
+  if constexpr (S == kLocal) return false;
+  if constexpr (S == kShared)
+    if (!warp_in_shared<T>(w, address)) return false;
+  uint64_t base = S == kShared ? reinterpret_cast<uint64_t>(w->shared) : 0;
+  for (uint32_t g = 0; g < VA_LANES; g += kGroup) {
+    const uint64_t *a = address + g;
+    bool run = consecutive<T>(a);
+    if (S != kShared && !group_owned<T>(a, run ? kGroup - 1 : 1)) return false;
+    if (run) {
+      move(reinterpret_cast<uint8_t *>(base + a[0]), g, kGroup);
+    } else {
+      for (uint32_t i = 0; i < kGroup; i++)
+        move(reinterpret_cast<uint8_t *>(base + a[i]), g + i, 1u);
+    }
+  }
+  return true;
+}
+
 template <typename T, Space S>
 void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *out) {
   uint32_t n = count_of(info);
+  if (mask == kAllLanes && n == 1 &&
+      whole_warp<T, S>(w, address, [out](const uint8_t *p, uint32_t lane, uint32_t lanes) {
+        if (lanes == kGroup)
+          std::memcpy(&out[lane], p, kGroup * sizeof(T));
+        else
+          std::memcpy(&out[lane], p, sizeof(T));
+      }))
+    return;
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     const uint8_t *p =
@@ -66,6 +134,14 @@ void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *
 template <typename T, Space S>
 void store(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *in) {
   uint32_t n = count_of(info);
+  if (mask == kAllLanes && n == 1 &&
+      whole_warp<T, S>(w, address, [in](uint8_t *p, uint32_t lane, uint32_t lanes) {
+        if (lanes == kGroup)
+          std::memcpy(p, &in[lane], kGroup * sizeof(T));
+        else
+          std::memcpy(p, &in[lane], sizeof(T));
+      }))
+    return;
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     uint8_t *p =
@@ -191,6 +267,14 @@ T update_plain(uint8_t *place, T a, T b, bool ftz) {
 template <typename T, typename Op, Space S>
 void atomic(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *a,
             const T *b, T *out) {
+  if constexpr (S == kShared) {
+    if (mask == kAllLanes && warp_in_shared<T>(w, address)) {
+      for (uint32_t lane = 0; lane < VA_LANES; lane++)
+        out[lane] =
+            update_plain<T, Op>(w->shared + address[lane], a[lane], b[lane], false);
+      return;
+    }
+  }
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     uint8_t *p = resolve<S>(w, info, lane, address[lane], sizeof(T), true);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kStackBytes = 512 * 1024;
 constexpr size_t kGuardBytes = 4096;
+constexpr size_t kStacksKept = 256;
 constexpr uint64_t kSpinRoundLimit = 200'000;
 
 // ------------------------------------------------------------------ printf order
@@ -48,15 +49,33 @@ Stack make_stack() {
   return {static_cast<uint8_t *>(p) + kGuardBytes};
 }
 
+Stack take_stack(Worker *worker) {
+  if (worker->stacks.empty()) return make_stack();
+  Stack stack = worker->stacks.back();
+  worker->stacks.pop_back();
+  return stack;
+}
+
+// Making a stack costs system calls and page faults: some are kept for the next launch.
+void return_stack(Worker *worker, Stack stack) {
+  if (!stack.base) return;
+  if (worker->stacks.size() < kStacksKept)
+    worker->stacks.push_back(stack);
+  else
+    munmap(stack.base - kGuardBytes, kStackBytes + kGuardBytes);
+}
+
 thread_local Worker *t_worker = nullptr;
+
+void leave_cta(Warp *warp);
 
 // Reached by the first switch to a warp: its worker is the one that switches.
 void run_fiber() {
   Worker *worker = t_worker;
   Warp *warp = worker->running;
   worker->launch->request->variant->enter(&warp->view, 1);
-  warp->state = WarpState::kDone;
-  va_switch(&warp->sp, worker->sp);
+  leave_cta(warp);
+  pass_on(warp);
   __builtin_unreachable();
 }
 
@@ -144,7 +163,6 @@ void begin(Cta *cta, uint64_t index) {
     warp.view.smid = smid;
     warp.view.sample = sample;
     warp.state = WarpState::kReady;
-    warp.spun = false;
     warp.clock = 0;
   }
 }
@@ -197,7 +215,7 @@ bool admit(Worker *worker) {
   } else {
     cta = make_cta(worker);
     if (!cta) return false;
-    for (Warp &warp : cta->warps) warp.stack = make_stack();
+    for (Warp &warp : cta->warps) warp.stack = take_stack(worker);
   }
   begin(cta.get(), index);
   uint32_t colour = 0;
@@ -207,46 +225,44 @@ bool admit(Worker *worker) {
   return true;
 }
 
-uint32_t live_threads(const Cta *cta) {
-  uint32_t total = 0;
-  for (const Warp &warp : cta->warps)
-    if (warp.state != WarpState::kDone) total += VA_LANES;
-  return total;
-}
+uint32_t live_threads(const Cta *cta) { return cta->live_warps * VA_LANES; }
 
 // Let go of a barrier that is full, or that warps which have left cannot fill any more.
 bool release(Cta *cta, uint32_t id) {
   Barrier &b = cta->barriers[id];
   uint32_t expected = b.expected ? b.expected : live_threads(cta);
-  if (b.arrived == 0 || b.arrived < expected) return false;
+  if (__builtin_expect(b.arrived < expected || b.arrived == 0, 1)) return false;
   for (Warp &warp : cta->warps) {
     if (warp.state != WarpState::kBarrier || warp.barrier != id) continue;
     warp.state = WarpState::kReady;
     warp.reduced = b.popc | (b.all ? 0x40000000u : 0) | (b.any ? 0x80000000u : 0);
-    warp.spun = false;
   }
   b = Barrier{};
+  cta->worker->moves++;
   return true;
 }
 
-// Run every ready warp of a CTA once; true when one of them did more than spin.
+// A warp has come to its end.
+void leave_cta(Warp *warp) {
+  Cta *cta = warp->cta;
+  warp->state = WarpState::kDone;
+  cta->live_warps--;
+  cta->worker->moves++;
+  for (uint32_t id = 0; id < kBarriers; id++)
+    if (cta->barriers[id].arrived) release(cta, id);
+}
+
+// Give every ready warp of a CTA its turn; true when one of them did more than spin.
+// A warp that waits hands over to the next by itself, so one turn may run them all.
 bool step(Cta *cta) {
   Worker *worker = cta->worker;
-  bool moved = false;
+  uint64_t before = worker->moves;
   for (Warp &warp : cta->warps) {
     if (warp.state != WarpState::kReady) continue;
-    warp.spun = false;
     resume(worker, &warp);
     if (worker->launch->stop.load(std::memory_order_relaxed)) return true;
-    if (warp.state == WarpState::kDone) {
-      cta->live_warps--;
-      moved = true;
-      for (uint32_t id = 0; id < kBarriers; id++) release(cta, id);
-    } else if (!warp.spun) {
-      moved = true;
-    }
   }
-  return moved;
+  return worker->moves != before;
 }
 
 bool all_at_barriers(const Cta *cta) {
@@ -327,8 +343,7 @@ void report_spin_deadlock(Worker *worker) {
 }
 
 void free_cta(std::unique_ptr<Cta> cta) {
-  for (Warp &warp : cta->warps)
-    if (warp.stack.base) munmap(warp.stack.base - kGuardBytes, kStackBytes + kGuardBytes);
+  for (Warp &warp : cta->warps) return_stack(cta->worker, warp.stack);
   va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
 }
 
@@ -468,6 +483,22 @@ void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t
 
 void yield(Warp *warp) { va_switch(&warp->sp, warp->cta->worker->sp); }
 
+void pass_on(Warp *warp) {
+  Cta *cta = warp->cta;
+  Worker *worker = cta->worker;
+  size_t count = cta->warps.size();
+  size_t here = static_cast<size_t>(warp - cta->warps.data());
+  for (size_t step = 1; step < count; step++) {
+    size_t next = here + step < count ? here + step : here + step - count;
+    Warp *other = &cta->warps[next];
+    if (other->state != WarpState::kReady) continue;
+    worker->running = other;
+    va_switch(&warp->sp, other->sp);
+    return;
+  }
+  va_switch(&warp->sp, worker->sp);
+}
+
 void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane, uint64_t address,
            uint32_t size, uint32_t space, bool write, const char *text) {
   Warp *warp = warp_of(view);
@@ -527,14 +558,14 @@ uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, ui
   Barrier &b = cta->barriers[id];
   b.arrived += VA_LANES;
   if (threads) b.expected = threads;
-  b.popc += static_cast<uint32_t>(__builtin_popcount(votes & view->live));
+  if (votes & view->live) {
+    b.popc += static_cast<uint32_t>(__builtin_popcount(votes & view->live));
+    b.any = true;
+  }
   b.all = b.all && (votes & view->live) == view->live;
-  b.any = b.any || (votes & view->live) != 0;
   warp->barrier = id;
   warp->state = va::WarpState::kBarrier;
-  if (!va::release(cta, id)) {
-    va::yield(warp);
-  }
+  if (!va::release(cta, id)) va::pass_on(warp);
   return warp->reduced;
 }
 
@@ -566,7 +597,6 @@ void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads) {
 void va_h_spin(va_warp *w) {
   Warp *warp = va::warp_of(w);
   if (!warp->cta->worker->fibers) return;
-  warp->spun = true;
   va::yield(warp);
 }
 
