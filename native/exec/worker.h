@@ -36,7 +36,6 @@ struct alignas(VA_WARP_STRIDE) Warp {
   uint32_t barrier = 0;
   uint32_t reduced = 0;  // what a bar.red gave this warp
   uint64_t clock = 0;     // readings of %clock so far
-  bool spun = false;     // yielded without having been released by a barrier
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
@@ -88,6 +87,7 @@ struct Worker {
   jmp_buf escape;             // where a faulting warp without a stack of its own leaves to
   bool fibers = false;
   Warp *running = nullptr;
+  uint64_t moves = 0;         // barriers released and warps ended: anything but spinning
   uint64_t window = 0;        // arena block for shared windows of CTAs run one at a time
   uint64_t window_bytes = 0;
 };
@@ -105,7 +105,10 @@ inline Warp *warp_of(va_warp *view) { return reinterpret_cast<Warp *>(view); }
                         uint64_t address, uint32_t size, uint32_t space, bool write,
                         const char *text);
 
+// Back to the scheduler, ready to go on.
 void yield(Warp *warp);
+// To the next ready warp of the CTA, or to the scheduler when there is none.
+void pass_on(Warp *warp);
 
 // Device-side printf: append text of one launch, in order of CTA, warp and call.
 void print(va_warp *view, const std::string &text);
