@@ -6,16 +6,19 @@ constant within a block follows by multiplication.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from va100.jit.analysis import analyse
 from va100.jit.compile import CompiledBlock, Layout
 from va100.jit.function import COUNTERS_PER_BLOCK
+from va100.jit.lattice import Shape
+from va100.jit.patterns import SECTOR_BYTES, Pattern, pattern_of
 from va100.ptx.isa.form import Family, Operation
-from va100.ptx.program import Vector
+from va100.ptx.program import Instruction, Vector
 from va100.ptx.types import Space
-from va100.work import WARP_SIZE, Counters, LaunchConfig, Pipe
+from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
 
 
 @dataclass(slots=True)
@@ -29,35 +32,39 @@ class BlockCost:
     """Requested of global memory by one lane."""
     store_bytes: int = 0
     global_requests: int = 0
+    sectors: int = 0
     shared_requests: int = 0
+    wavefronts: int = 0
+    unknown: int = 0
+    """Accesses whose sectors or wavefronts nothing is known of; taken as the best case."""
     atomics: int = 0
     barriers: int = 0
     branches: int = 0
 
 
-def block_costs(layout: Layout, blocks: Sequence[CompiledBlock]) -> list[BlockCost]:
-    """Cost of each block of a variant."""
-    operations = [
-        (operation, instruction)
-        for name in layout.functions
-        for operation, instruction in zip(
-            layout.flows[name].operations, layout.flows[name].instructions, strict=True
-        )
-    ]
+def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) -> list[BlockCost]:
+    """Cost of each block of a variant compiled for a block shape."""
+    steps: list[tuple[Instruction, Operation, Mapping[str, Shape]]] = []
+    for name in layout.functions:
+        flow = layout.flows[name]
+        shapes = analyse(flow, block, is_kernel=flow.function.is_kernel).shapes
+        steps += [
+            (instruction, operation, shapes)
+            for instruction, operation in zip(flow.instructions, flow.operations, strict=True)
+        ]
     costs = []
-    for block in blocks:
+    for compiled in blocks:
         cost = BlockCost()
-        for operation, instruction in operations[block.first_site : block.end_site]:
-            elements = max(
-                (len(o.elements) for o in instruction.operands if isinstance(o, Vector)), default=1
-            )
-            _add(cost, operation, elements)
+        for instruction, operation, shapes in steps[compiled.first_site : compiled.end_site]:
+            _add(cost, instruction, operation, shapes)
         costs.append(cost)
     return costs
 
 
-def _add(cost: BlockCost, operation: Operation, elements: int) -> None:
-    family, space = operation.form.family, operation.space
+def _add(
+    cost: BlockCost, instruction: Instruction, operation: Operation, shapes: Mapping[str, Shape]
+) -> None:
+    family = operation.form.family
     cost.pipes[operation.form.pipe] += 1
     cost.opcodes[operation.text] += 1
     cost.instructions += 1
@@ -68,15 +75,33 @@ def _add(cost: BlockCost, operation: Operation, elements: int) -> None:
     elif family is Family.ATOMIC:
         cost.atomics += 1
     elif operation.opcode in ("ld", "ldu", "st"):
-        if space is Space.SHARED:
-            cost.shared_requests += 1
-        elif space in (Space.GLOBAL, Space.GENERIC):
-            cost.global_requests += 1
-            size = operation.type.size_bytes * elements
-            if operation.opcode == "st":
-                cost.store_bytes += size
-            else:
-                cost.load_bytes += size
+        _add_access(cost, instruction, operation, shapes)
+
+
+def _add_access(
+    cost: BlockCost, instruction: Instruction, operation: Operation, shapes: Mapping[str, Shape]
+) -> None:
+    space = operation.space
+    if space not in (Space.SHARED, Space.GLOBAL, Space.GENERIC):
+        return
+    elements = max(
+        (len(o.elements) for o in instruction.operands if isinstance(o, Vector)), default=1
+    )
+    size = operation.type.size_bytes * elements
+    pattern = pattern_of(instruction, operation, shapes, size)
+    if pattern is None:
+        cost.unknown += 1
+        pattern = Pattern(-(-size * WARP_SIZE // SECTOR_BYTES), 1)
+    if space is Space.SHARED:
+        cost.shared_requests += 1
+        cost.wavefronts += pattern.wavefronts
+        return
+    cost.global_requests += 1
+    cost.sectors += pattern.sectors
+    if operation.opcode == "st":
+        cost.store_bytes += size
+    else:
+        cost.load_bytes += size
 
 
 def counters_from(
@@ -86,7 +111,7 @@ def counters_from(
     pipes: Counter[Pipe] = Counter()
     opcodes: Counter[str] = Counter()
     total: Mapping[str, float]
-    sums = Counter[str]()
+    sums: dict[str, float] = defaultdict(float)
     for index, cost in enumerate(costs):
         whole, parted, lanes = counts[index * COUNTERS_PER_BLOCK : (index + 1) * COUNTERS_PER_BLOCK]
         issues, active = whole + parted, whole * WARP_SIZE + lanes
@@ -100,7 +125,11 @@ def counters_from(
         sums["loads"] += cost.load_bytes * active
         sums["stores"] += cost.store_bytes * active
         sums["requests"] += cost.global_requests * issues
+        share = active / WARP_SIZE
+        sums["sectors"] += cost.sectors * share
         sums["shared"] += cost.shared_requests * issues
+        sums["wavefronts"] += max(cost.wavefronts * share, cost.shared_requests * issues)
+        sums["unknown"] += cost.unknown * issues
         sums["atomics"] += cost.atomics * issues
         sums["barriers"] += cost.barriers * issues
         sums["branches"] += cost.branches * issues
@@ -116,11 +145,12 @@ def counters_from(
         global_load_bytes=total["loads"],
         global_store_bytes=total["stores"],
         global_requests=total["requests"],
-        global_sectors=(total["loads"] + total["stores"]) / 32,
+        global_sectors=total["sectors"],
         shared_requests=total["shared"],
-        shared_wavefronts=total["shared"],
+        shared_wavefronts=total["wavefronts"],
         atomic_requests=total["atomics"],
         barrier_instructions=total["barriers"],
         branches=total["branches"],
         divergent_branches=total["parted"],
+        sampled_fraction=0.0 if total["unknown"] else 1.0,
     )

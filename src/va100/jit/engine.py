@@ -42,6 +42,7 @@ class CompiledKernel:
 
     variant: Variant
     resources: KernelResources
+    block: Dim3
     blocks: Sequence[CompiledBlock]
     lay_out: Callable[[], Layout]
     """The layout is only needed to explain, so it is only made when somebody asks."""
@@ -51,7 +52,7 @@ class CompiledKernel:
     @cached_property
     def costs(self) -> Sequence[BlockCost]:
         """What one execution of each block amounts to."""
-        return block_costs(self.lay_out(), self.blocks)
+        return block_costs(self.lay_out(), self.blocks, self.block)
 
     @cached_property
     def sites(self) -> Sequence[Site]:
@@ -190,6 +191,7 @@ class JitEngine:
                 local_bytes=entry.local_bytes,
                 max_threads_per_block=max_threads(function),
             ),
+            block=block,
             blocks=tuple(
                 CompiledBlock(function=n, first_site=a, end_site=b) for n, a, b in entry.blocks
             ),

@@ -7,7 +7,7 @@ from typing import Final
 
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Value
-from va100.jit.flush import flush_text, flushed
+from va100.jit.flush import flushed
 from va100.jit.lattice import uniform
 from va100.ptx.isa.form import Operation
 from va100.ptx.types import PtxType
@@ -245,4 +245,3 @@ def lower_floating(c: Context, op: Operation) -> None:
     _LOWERINGS[op.opcode](c, op)
 
 
-__all__ = ["flush_text", "lower_floating"]
