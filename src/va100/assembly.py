@@ -17,12 +17,14 @@ from va100.gpu.launch import Engine
 from va100.jit.compiler import JitCompiler
 from va100.jit.engine import JitEngine
 from va100.jit.native import Fault
-from va100.reference.engine import ReferenceEngine
 
 
 def engine(settings: Settings) -> Engine:
     """The engine the settings ask for, to launch kernels without a driver."""
     if settings.engine == "reference":
+        # Only imported when asked for: a program's start should not pay for the oracle.
+        from va100.reference.engine import ReferenceEngine  # noqa: PLC0415
+
         return ReferenceEngine()
     return JitEngine(settings.cache_dir / "objects", workers=settings.workers)
 

@@ -60,6 +60,8 @@ class Analysis:
     """f32 registers only ever written by arithmetic: NaNs become canonical when observed."""
     guarded: frozenset[int]
     """Instructions whose affine result holds only if a sum does not wrap."""
+    unread: frozenset[str]
+    """Registers that nothing reads: an ``atom`` into one is a ``red``."""
     groups: Mapping[int, CheckGroup]
     """Accesses checked together, by the first instruction."""
     prechecked: frozenset[int]
@@ -97,6 +99,7 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
         stored=across | conditional,
         lazy_nan=_lazy_nan(flow),
         guarded=guarded,
+        unread=_unread(flow),
         groups=groups,
         prechecked=frozenset(i for g in groups.values() for i in g.members),
         spin_edges=_spin_edges(flow, blocks),
@@ -432,6 +435,13 @@ def _invariant(
     return frozenset(found)
 
 
+def _unread(flow: FlowGraph) -> frozenset[str]:
+    read: set[str] = set()
+    for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
+        read.update(effects.reads(instruction, operation))
+    return frozenset(flow.registers.keys() - read)
+
+
 _PURE = frozenset(
     {Family.INTEGER, Family.FLOATING, Family.HALF, Family.COMPARE, Family.LOGIC, Family.MOVE,
      Family.CONVERT}
@@ -540,7 +550,8 @@ def _reads_shared_state(
     if operation.space is Space.PARAM:
         address = instruction.operands[1]
         base = address.base if isinstance(address, Address) else None
-        return isinstance(base, Symbol) and base.name in flow.variables
+        given = {p.name for p in flow.function.params}
+        return isinstance(base, Symbol) and base.name not in given
     return fenced and operation.space in (Space.GLOBAL, Space.GENERIC, Space.SHARED)
 
 

@@ -14,6 +14,7 @@ from va100.jit.access import (
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.ptx.isa.form import Operation
+from va100.ptx.program import Register
 
 _ORDER_MATTERS: Final = frozenset({"exch", "cas", "inc", "dec"})
 
@@ -37,6 +38,8 @@ def lower_atomic(c: Context, op: Operation) -> None:
     values = [c.clean(c.read_sized(s, op.type)) for s in operands[1:]]
     result = _call(c, access, name, values)
     destination = c.instruction.operands[0] if returns else None
+    if isinstance(destination, Register) and destination.name in c.analysis.unread:
+        destination = None
     if destination is not None:
         c.write(destination, result)
     if op.type.is_float or destination is not None or op.combine in _ORDER_MATTERS:
