@@ -25,8 +25,7 @@ from va100.work import Dim3
 def optimised(text: str) -> tuple[str, str]:
     """LLVM text after the engine's passes, and its assembly."""
     module = llvm.parse_assembly(text)
-    machine = backend.target_machine(1) if hasattr(backend, "target_machine") else None
-    machine = machine or backend._target_machine(1)
+    machine = backend._target_machine(1)  # the very one the engine compiles with
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
