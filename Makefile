@@ -50,7 +50,7 @@ nightly: setup clients check  ## every test at full length
 	$(PYTEST) -n $(JOBS) --full
 
 bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
-	$(BIN)/python -m benchmarks.kernels
+	$(BIN)/python -m benchmarks
 
 docs: setup  ## write the generated pages anew
 	$(BIN)/python tools/isa_coverage.py
