@@ -22,6 +22,7 @@ namespace {
 constexpr int kRegions = VA_DEVICES + 2;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = 2ULL << 20;
+constexpr uint64_t kReturnedBytes = 64ULL << 10; // less is not worth a system call
 constexpr uint64_t kCommitStep = 64ULL << 20;
 constexpr uint64_t kDefaultCapacity = 85'100'068'864ULL; // A100-SXM4-80GB, as its driver reports it
 constexpr uint64_t kShadowBytes = VA_ARENA_BYTES >> VA_GRANULE_SHIFT;
@@ -191,7 +192,7 @@ private:
     std::memset(shadow_of(base), 0, owned >> VA_GRANULE_SHIFT);
     const uint64_t first = round_up(base, kPage);
     const uint64_t last = (base + owned) / kPage * kPage;
-    if (first < last)
+    if (first < last && last - first >= kReturnedBytes)
       madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
   }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <mutex>
-#include <unordered_map>
+#include <tuple>
 
 #include "compiler.h"
 #include "objects.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr double kLaunchFloorSeconds = 2.5e-6;
 constexpr size_t kKeepLaunches = 1u << 19;
 constexpr size_t kResolveAfter = 1u << 16;
+constexpr size_t kKeepKnown = 1u << 16;
 
 // What copies reach of the links' peak rates, and what each costs before its first byte.
 constexpr double kPcieShare = 0.84;
@@ -39,7 +41,27 @@ struct Launch {
   uint32_t stream;
   double duration_s = kLaunchFloorSeconds;
   double start_s = 0;
-  bool priced = false;
+};
+
+// Launches alike in all of this take equally long.  Counters are compared by place: equal ones
+// share a copy, which Known keeps.
+struct Alike {
+  uint64_t variant_id;
+  const void *counters;
+  uint32_t grid[3], shared_bytes, device;
+
+  bool operator<(const Alike &other) const {
+    const auto parts = [](const Alike &a) {
+      return std::tie(a.variant_id, a.counters, a.grid[0], a.grid[1], a.grid[2], a.shared_bytes,
+                      a.device);
+    };
+    return parts(*this) < parts(other);
+  }
+};
+
+struct Known {
+  double duration_s = kLaunchFloorSeconds;
+  std::shared_ptr<std::vector<uint64_t>> counters;
 };
 
 struct Log {
@@ -48,6 +70,7 @@ struct Log {
   uint64_t first_transfer = 0;
   std::deque<Work> pending;
   std::deque<Launch> launches;
+  std::map<Alike, Known> known;
   uint64_t first_launch = 0; // serial number of launches.front()
   uint64_t unpriced = 0;     // serial number of the first launch without a price
 };
@@ -80,33 +103,57 @@ va_launch_record record_of(const Launch &launch) {
   return r;
 }
 
+Alike key_of(const LaunchWork &work) {
+  return Alike{work.variant_id,
+               work.counters.get(),
+               {work.grid[0], work.grid[1], work.grid[2]},
+               work.dynamic_shared_bytes,
+               work.device};
+}
+
+// What is to be asked: one launch of each kind that is not known yet.
+void collect_unknown(Log &l, std::map<Alike, Known> *known, std::vector<Alike> *keys,
+                     std::vector<va_launch_record> *records) {
+  for (uint64_t i = std::max(l.unpriced, l.first_launch); Launch *launch = launch_at(l, i); ++i) {
+    const Alike key = key_of(launch->work);
+    if (l.known.count(key) || !known->emplace(key, Known{0, launch->work.counters}).second)
+      continue;
+    keys->push_back(key);
+    records->push_back(record_of(*launch));
+  }
+}
+
+void apply_known(Log &l) {
+  uint64_t i = std::max(l.unpriced, l.first_launch);
+  for (; Launch *launch = launch_at(l, i); ++i) {
+    const auto it = l.known.find(key_of(launch->work));
+    if (it == l.known.end())
+      break; // came while we asked
+    launch->duration_s = it->second.duration_s;
+  }
+  l.unpriced = i;
+}
+
 // Ask the compiler's side for durations.  No lock is held meanwhile: it may have to wait for the
 // interpreter, whose holder may wait for us.
 void price_launches() {
-  std::vector<va_launch_record> records;
-  std::vector<std::shared_ptr<std::vector<uint64_t>>> keep;
-  uint64_t first;
-  {
-    Log &l = log();
-    const std::lock_guard<std::mutex> lock(l.mutex);
-    first = std::max(l.unpriced, l.first_launch);
-    for (uint64_t i = first; Launch *const launch = launch_at(l, i); ++i) {
-      records.push_back(record_of(*launch));
-      keep.push_back(launch->work.counters);
-    }
-  }
-  if (records.empty() || !price(records.data(), records.size()))
-    return;
   Log &l = log();
-  const std::lock_guard<std::mutex> lock(l.mutex);
-  for (size_t i = 0; i < records.size(); ++i) {
-    Launch *const launch = launch_at(l, first + i);
-    if (!launch || launch->priced)
-      continue;
-    launch->duration_s = records[i].duration_s;
-    launch->priced = true;
+  std::map<Alike, Known> answers;
+  std::vector<Alike> keys;
+  std::vector<va_launch_record> records;
+  {
+    const std::lock_guard<std::mutex> lock(l.mutex);
+    if (l.known.size() > kKeepKnown)
+      l.known.clear();
+    collect_unknown(l, &answers, &keys, &records);
   }
-  l.unpriced = std::max(l.unpriced, first + records.size());
+  if (!records.empty() && !price(records.data(), records.size()))
+    return;
+  for (size_t i = 0; i < records.size(); ++i)
+    answers[keys[i]].duration_s = records[i].duration_s;
+  const std::lock_guard<std::mutex> lock(l.mutex);
+  l.known.insert(answers.begin(), answers.end());
+  apply_known(l);
 }
 
 double begin_of(const Track &track) {

@@ -567,6 +567,18 @@ class TestTime:
             self.between(cuda, event, event)
             assert fake.priced[-1] == ((1, 1, 1), (0, 3))
 
+    def test_launches_alike_are_priced_once(self):
+        fake = FakeCompiler((FakeKernel("k", duration_s=1e-4),))
+        with fake.registered(), context() as cuda:
+            function = cuda.function(cuda.module(), "k")
+            first = self.event(cuda)
+            for _ in range(20):
+                cuda.launch(function, grid=(3, 1, 1))
+                cuda.launch(function, grid=(4, 1, 1))
+            assert self.between(cuda, first, self.event(cuda)) == pytest.approx(4.0)
+            grids = [grid for grid, _ in fake.priced]
+            assert grids.count((3, 1, 1)) == grids.count((4, 1, 1)) == 1
+
     def test_a_copy_takes_as_long_as_its_link(self):
         with context() as cuda:
             address, data = cuda.allocate(1 << 24), bytes(1 << 24)
