@@ -202,11 +202,6 @@ DONE:
         with pytest.raises(errors.Deadlock):
             _run(body, engine, arena, block=32)
 
-    def test_mask_that_leaves_the_lane_out(self, engine: Engine, arena: Arena) -> None:
-        body = "    vote.sync.ballot.b32 %r4, %p1, 0xff;\n    ret;\n"
-        with pytest.raises(errors.IllegalInstruction):
-            _run(body, engine, arena, block=32)
-
     def test_call_of_nothing(self, engine: Engine, arena: Arena) -> None:
         body = """
     mov.u64 %d1, 12345;

@@ -32,6 +32,8 @@ from va100.reference.lanes import Lanes, full
 
 FUNCTION_BASE: Final = 0x7F00_0000_0000
 """Address of function 0, function k lies 16 bytes further each; nothing is mapped there."""
+PROVIDED: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+"""Functions without a body that :mod:`.system` is."""
 RECURSION_BYTES: Final = 64 * 1024
 """Local memory of a thread set aside for calls whose depth is not known."""
 
@@ -281,7 +283,10 @@ def _code(
         operation = flow.operations[index]
         evaluate = evaluators.get(operation.form.family)
         if evaluate is None or operation.form.support is not Support.EXECUTED:
-            raise _unsupported(module, instruction, flow.lines[index])
+            raise _unsupported(module, instruction, flow.lines[index], "it is not executed")
+        if operation.opcode == "call" and (missing := _missing(module, instruction)):
+            reason = f"function {missing} has no body, and the machine does not provide it"
+            raise _unsupported(module, instruction, flow.lines[index], reason)
         steps.append(
             Step(
                 index,
@@ -296,14 +301,23 @@ def _code(
     return Code(flow, tuple(steps), places, frame_bytes)
 
 
+def _missing(module: LoadedModule, instruction: Instruction) -> str:
+    """Name of the function a call cannot reach, or nothing."""
+    target = instruction.operands[1]
+    if not isinstance(target, Symbol) or target.name in PROVIDED:
+        return ""
+    bodies = (f.name for f in module.ptx.functions if f.body is not None)
+    return "" if target.name in bodies else target.name
+
+
 def _unsupported(
-    module: LoadedModule, instruction: Instruction, line: int
+    module: LoadedModule, instruction: Instruction, line: int, reason: str
 ) -> UnsupportedInstruction:
     source = module.ptx.source
     start = source.rfind("\n", 0, instruction.span.start) + 1
     end = source.find("\n", start)
     return UnsupportedInstruction(
-        f"{instruction.op} is not executed by the reference engine",
+        f"{instruction.op}: {reason} (reference engine)",
         file=module.ptx.name,
         line=line,
         column=instruction.span.start - start + 1,

@@ -38,6 +38,13 @@ class TestPrepare:
             engine.prepare(loaded.module, "k", Dim3(64))
         loaded.close()
 
+    def test_refuses_a_function_nobody_has(self, engine: ReferenceEngine, arena: Arena) -> None:
+        before = ".extern .func elsewhere;\n"
+        loaded = load(kernel("k", "u64", "    call elsewhere;\n    ret;\n", before=before), arena)
+        with pytest.raises(errors.UnsupportedInstruction, match="elsewhere"):
+            engine.prepare(loaded.module, "k", Dim3(64))
+        loaded.close()
+
     @pytest.mark.parametrize("block", [Dim3(1025), Dim3(32, 33)])
     def test_block_too_large(self, block: Dim3, engine: ReferenceEngine, arena: Arena) -> None:
         loaded = load(kernel("k", "u64", "    ret;\n"), arena)
@@ -175,6 +182,14 @@ JOIN:
         assert set(rows[:, 0]) == {0xFFFFFFFF}
         assert rows[:2, 1].tolist() == [0x55555555, 0xAAAAAAAA]
         assert set(rows[:, 2]) == {0xFFFFFFFF}
+        loaded.close()
+
+    def test_mask_that_leaves_the_lane_out(self, engine: ReferenceEngine, arena: Arena) -> None:
+        """Undefined in PTX; this engine says so."""
+        body = "    vote.sync.ballot.b32 %r4, %p1, 0xff;\n    ret;\n"
+        loaded = load(kernel("k", "u64", body), arena)
+        with pytest.raises(errors.IllegalInstruction, match="leaves it out"):
+            loaded.run(engine, "k", (1,), (32,), pack(0))
         loaded.close()
 
     def test_deadlock_names_the_lanes(self, engine: ReferenceEngine, arena: Arena) -> None:

@@ -8,6 +8,7 @@ from tests.helpers.builders import executed_forms
 from va100.ptx.isa.form import Family
 from va100.reference.atomic import ATOMIC
 from va100.reference.barrier import BARRIER
+from va100.reference.code import PROVIDED
 from va100.reference.compare import COMPARE
 from va100.reference.control import CONTROL
 from va100.reference.evaluate import EVALUATE, not_executed
@@ -18,6 +19,7 @@ from va100.reference.integer import CARRYING, INTEGER
 from va100.reference.logic import LOGIC
 from va100.reference.memory import MEMORY
 from va100.reference.move import MOVE
+from va100.reference.system import SYSTEM
 
 OPCODES = {
     Family.INTEGER: {*INTEGER, *CARRYING},
@@ -55,3 +57,7 @@ def test_every_atomic_operation_has_a_function() -> None:
     slots = {s for f in executed_forms() if f.family is Family.ATOMIC for g in f.slots for s in g}
     operations = slots & {"add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"}
     assert operations == set(ATOMIC)
+
+
+def test_provided_functions_have_functions() -> None:
+    assert set(SYSTEM) == PROVIDED
