@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "math_lanes.h"
 #include "worker.h"
 
 namespace va {
@@ -58,31 +59,38 @@ inline uint8_t *resolve(va_warp *w, uint64_t info, uint32_t lane, uint64_t addre
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr uint32_t kGroup = 8;
+const bool kFast = has_fast_lanes();
 
 template <typename T>
-inline bool consecutive(const uint64_t *address) {
+VA_INLINE bool consecutive(const uint64_t *address) {
   uint64_t differ = 0;
-  for (uint32_t i = 1; i < kGroup; i++) differ |= address[i] ^ (address[0] + i * sizeof(T));
+  for (uint32_t i = 0; i < kGroup; i++) differ |= address[i] ^ (address[0] + i * sizeof(T));
   return differ == 0;
 }
 
 template <typename T>
-inline bool group_owned(const uint64_t *address, uint32_t step) {
-  uint64_t wild = 0;
-  for (uint32_t i = 0; i < kGroup; i += step) {
-    uint64_t t = address[i] - VA_ARENA_BASE;
-    wild |= t >> VA_ARENA_SHIFT | (t & (sizeof(T) - 1));
-  }
-  if (__builtin_expect(wild != 0, 0)) return false;
-  uint8_t owned = 1;
-  for (uint32_t i = 0; i < kGroup; i += step)
-    owned &= *reinterpret_cast<const uint8_t *>(
-        VA_SHADOW_BASE + ((address[i] - VA_ARENA_BASE) >> VA_GRANULE_SHIFT));
-  return owned != 0;
+VA_INLINE bool lane_owned(uint64_t address) {
+  return !(address & (sizeof(T) - 1)) && owned(address);
 }
 
 template <typename T>
-inline bool warp_in_shared(const va_warp *w, const uint64_t *address) {
+VA_INLINE bool group_owned(const uint64_t *address) {
+  uint64_t granule[kGroup], wild = 0;
+  for (uint32_t i = 0; i < kGroup; i++) {
+    uint64_t t = address[i] - VA_ARENA_BASE;
+    wild |= t >> VA_ARENA_SHIFT | (t & (sizeof(T) - 1));
+    granule[i] = t >> VA_GRANULE_SHIFT;
+  }
+  if (__builtin_expect(wild != 0, 0)) return false;
+  const auto *shadow = reinterpret_cast<const uint8_t *>(VA_SHADOW_BASE);
+  uint8_t all = shadow[granule[0]];
+#pragma GCC unroll 8
+  for (uint32_t i = 1; i < kGroup; i++) all &= shadow[granule[i]];
+  return all != 0;
+}
+
+template <typename T>
+VA_INLINE bool warp_in_shared(const va_warp *w, const uint64_t *address) {
   if (w->shared_bytes < sizeof(T)) return false;
   uint64_t last = w->shared_bytes - sizeof(T), wild = 0;
   for (uint32_t i = 0; i < VA_LANES; i++)
@@ -90,37 +98,83 @@ inline bool warp_in_shared(const va_warp *w, const uint64_t *address) {
   return wild == 0;
 }
 
-// Calls move(place, first lane, lanes) for runs of lanes; places are consecutive within a run.
-template <typename T, Space S, typename Move>
-inline bool whole_warp(const va_warp *w, const uint64_t *address, Move move) {
-  if constexpr (S == kLocal) return false;
-  if constexpr (S == kShared)
-    if (!warp_in_shared<T>(w, address)) return false;
+template <typename T>
+VA_INLINE T at(uint64_t place) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void *>(place), sizeof value);
+  return value;
+}
+
+// Eight places into one register and out at once: machine code reads whole registers back, which
+// would wait for eight small stores.
+template <typename T>
+VA_INLINE void gather(uint64_t base, const uint64_t *a, T *out) {
+  typedef T Pack __attribute__((vector_size(kGroup * sizeof(T))));
+  Pack pack = {at<T>(base + a[0]), at<T>(base + a[1]), at<T>(base + a[2]), at<T>(base + a[3]),
+               at<T>(base + a[4]), at<T>(base + a[5]), at<T>(base + a[6]), at<T>(base + a[7])};
+  std::memcpy(out, &pack, sizeof pack);
+}
+
+template <typename T, Space S>
+VA_INLINE bool group_allowed(const uint64_t *a, bool run) {
+  if (S == kShared) return true;
+  return run ? lane_owned<T>(a[0]) && lane_owned<T>(a[kGroup - 1]) : group_owned<T>(a);
+}
+
+template <typename T, Space S>
+VA_INLINE bool load_whole(const va_warp *w, const uint64_t *address, T *out) {
+  if (S == kLocal || (S == kShared && !warp_in_shared<T>(w, address))) return false;
   uint64_t base = S == kShared ? reinterpret_cast<uint64_t>(w->shared) : 0;
   for (uint32_t g = 0; g < VA_LANES; g += kGroup) {
     const uint64_t *a = address + g;
     bool run = consecutive<T>(a);
-    if (S != kShared && !group_owned<T>(a, run ? kGroup - 1 : 1)) return false;
+    if (!group_allowed<T, S>(a, run)) return false;
+    if (run)
+      std::memcpy(&out[g], reinterpret_cast<const void *>(base + a[0]), kGroup * sizeof(T));
+    else
+      gather<T>(base, a, &out[g]);
+  }
+  return true;
+}
+
+template <typename T, Space S>
+VA_INLINE bool store_whole(const va_warp *w, const uint64_t *address, const T *in) {
+  if (S == kLocal || (S == kShared && !warp_in_shared<T>(w, address))) return false;
+  uint64_t base = S == kShared ? reinterpret_cast<uint64_t>(w->shared) : 0;
+  for (uint32_t g = 0; g < VA_LANES; g += kGroup) {
+    const uint64_t *a = address + g;
+    bool run = consecutive<T>(a);
+    if (!group_allowed<T, S>(a, run)) return false;
     if (run) {
-      move(reinterpret_cast<uint8_t *>(base + a[0]), g, kGroup);
+      std::memcpy(reinterpret_cast<void *>(base + a[0]), &in[g], kGroup * sizeof(T));
     } else {
       for (uint32_t i = 0; i < kGroup; i++)
-        move(reinterpret_cast<uint8_t *>(base + a[i]), g + i, 1u);
+        std::memcpy(reinterpret_cast<void *>(base + a[i]), &in[g + i], sizeof(T));
     }
   }
   return true;
+}
+
+template <typename T>
+VA_FAST bool warp_in_shared_fast(const va_warp *w, const uint64_t *address) {
+  return warp_in_shared<T>(w, address);
+}
+
+template <typename T, Space S>
+VA_FAST bool load_whole_fast(const va_warp *w, const uint64_t *address, T *out) {
+  return load_whole<T, S>(w, address, out);
+}
+
+template <typename T, Space S>
+VA_FAST bool store_whole_fast(const va_warp *w, const uint64_t *address, const T *in) {
+  return store_whole<T, S>(w, address, in);
 }
 
 template <typename T, Space S>
 void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *out) {
   uint32_t n = count_of(info);
   if (mask == kAllLanes && n == 1 &&
-      whole_warp<T, S>(w, address, [out](const uint8_t *p, uint32_t lane, uint32_t lanes) {
-        if (lanes == kGroup)
-          std::memcpy(&out[lane], p, kGroup * sizeof(T));
-        else
-          std::memcpy(&out[lane], p, sizeof(T));
-      }))
+      (kFast ? load_whole_fast<T, S>(w, address, out) : load_whole<T, S>(w, address, out)))
     return;
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
@@ -135,12 +189,7 @@ template <typename T, Space S>
 void store(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *in) {
   uint32_t n = count_of(info);
   if (mask == kAllLanes && n == 1 &&
-      whole_warp<T, S>(w, address, [in](uint8_t *p, uint32_t lane, uint32_t lanes) {
-        if (lanes == kGroup)
-          std::memcpy(p, &in[lane], kGroup * sizeof(T));
-        else
-          std::memcpy(p, &in[lane], sizeof(T));
-      }))
+      (kFast ? store_whole_fast<T, S>(w, address, in) : store_whole<T, S>(w, address, in)))
     return;
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
@@ -267,13 +316,12 @@ T update_plain(uint8_t *place, T a, T b, bool ftz) {
 template <typename T, typename Op, Space S>
 void atomic(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *a,
             const T *b, T *out) {
-  if constexpr (S == kShared) {
-    if (mask == kAllLanes && warp_in_shared<T>(w, address)) {
-      for (uint32_t lane = 0; lane < VA_LANES; lane++)
-        out[lane] =
-            update_plain<T, Op>(w->shared + address[lane], a[lane], b[lane], false);
-      return;
-    }
+  if (S == kShared && mask == kAllLanes &&
+      (kFast ? warp_in_shared_fast<T>(w, address) : warp_in_shared<T>(w, address))) {
+    uint8_t *shared = w->shared;  // the updates below may alias the view itself
+    for (uint32_t lane = 0; lane < VA_LANES; lane++)
+      out[lane] = update_plain<T, Op>(shared + address[lane], a[lane], b[lane], false);
+    return;
   }
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
