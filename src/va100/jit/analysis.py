@@ -6,7 +6,7 @@ is converged, and which registers hold the same thing in every dynamic instance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from va100.jit import effects
@@ -108,6 +108,11 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
     )
 
 
+def register_parameters(variables: Sequence[Variable]) -> list[Variable]:
+    """Parameters of the ``.reg`` kind, which a function's text uses as registers."""
+    return [v for v in variables if v.space is Space.REG]
+
+
 # ------------------------------------------------------------------ shapes
 
 
@@ -178,6 +183,8 @@ def _fixpoint(
     flow: FlowGraph, block: Dim3, *, is_kernel: bool
 ) -> tuple[dict[str, Shape], frozenset[str]]:
     state = _Shapes(flow, block)
+    for variable in register_parameters(flow.function.params):
+        state.data[variable.name] = varying(variable.type.bits)
     while True:
         state.changed = False
         for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
@@ -386,6 +393,9 @@ def _liveness(flow: FlowGraph, blocks: tuple[Block, ...]) -> tuple[frozenset[str
         for i in range(block.start, block.end):
             instruction, operation = flow.instructions[i], flow.operations[i]
             used.update(n for n in effects.reads(instruction, operation) if n not in killed)
+            if operation.opcode == "ret":
+                results = register_parameters(flow.function.returns)
+                used.update(v.name for v in results if v.name not in killed)
             targets = effects.writes(instruction, operation)
             if effects.sets_carry(operation):
                 targets = (*targets, effects.CARRY)

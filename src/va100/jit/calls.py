@@ -12,7 +12,15 @@ from typing import Final
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.ptx.isa.form import Operation
-from va100.ptx.program import CallArguments, Function, Operand, Register, Symbol, Variable
+from va100.ptx.program import (
+    CallArguments,
+    Function,
+    Immediate,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+)
 
 LANES: Final = 32
 
@@ -25,32 +33,78 @@ def words_of(variable: Variable) -> int:
 def lower_call(c: Context, op: Operation) -> None:
     """Direct, indirect, or to the runtime."""
     returns, target, arguments, prototype = c.instruction.operands
-    names = [_parameter(c, a) for a in _listed(arguments)]
-    results = [_parameter(c, r) for r in _listed(returns)]
+    passed = [_argument(c, a) for a in _listed(arguments)]
+    results = [_result(c, r) for r in _listed(returns)]
+    _call(c, target, passed, results)
+    del prototype
+    for operand, words in zip(_listed(returns), results, strict=True):
+        if isinstance(operand, Register):
+            c.write(operand, load_words(c, words, c.flow.registers[operand.name].bits))
+
+
+def _call(c: Context, target: Operand | None, passed: list[str], results: list[str]) -> None:
     if isinstance(target, Symbol) and target.name in c.flow.registers:
         target = Register(target.name)
     if isinstance(target, Symbol):
         function = c.symbols.functions.get(target.name)
         if function is None or function.body is None:
-            _call_runtime(c, target.name, names, results)
+            _call_runtime(c, target.name, passed, results)
         else:
             c.called.add(target.name)
-            _call_function(c, c.function_symbol(target.name), [*names, *results], "")
+            _call_function(c, c.function_symbol(target.name), [*passed, *results], "")
         return
     if not isinstance(target, Register):
         raise c.refuse(f"cannot call {target!r}")
-    del prototype
-    _call_indirect(c, target, [*names, *results])
+    _call_indirect(c, target, [*passed, *results])
 
 
 def _listed(operand: Operand | None) -> tuple[Operand | None, ...]:
     return operand.elements if isinstance(operand, CallArguments) else ()
 
 
-def _parameter(c: Context, operand: Operand | None) -> str:
+def _argument(c: Context, operand: Operand | None) -> str:
+    """Words that hold an argument: a parameter variable's own, or made from a register."""
     if isinstance(operand, Symbol) and operand.name in c.call_words:
-        return operand.name
-    raise c.refuse("call operands must be variables of parameter space")
+        return c.call_words[operand.name]
+    if isinstance(operand, Register):
+        value = c.clean(c.read(operand, 32))
+    elif isinstance(operand, Immediate):
+        value = c.read(operand, 64 if operand.kind == "f64" else 32)
+    else:
+        raise c.refuse("a call's operands must be parameter variables, registers or numbers")
+    words = c.array("i32", 2 * LANES)
+    store_words(c, words, value)
+    return words
+
+
+def _result(c: Context, operand: Operand | None) -> str:
+    if isinstance(operand, Symbol) and operand.name in c.call_words:
+        return c.call_words[operand.name]
+    if operand is None or isinstance(operand, Register):
+        return c.array("i32", 2 * LANES)
+    raise c.refuse("a call's results must be parameter variables or registers")
+
+
+def store_words(c: Context, words: str, value: Value) -> None:
+    """Put a value of up to 64 bits where a callee reads it."""
+    if value.shape.bits == 64:
+        store_words64(c, words, value)
+        return
+    wide = c.vector(c.resized(value, 32))
+    c.line(f"store <32 x i32> {wide}, ptr {words}, align 4")
+
+
+def load_words(c: Context, words: str, bits: int) -> Value:
+    """A value of up to 64 bits that a callee left."""
+    low = c.op(f"load <32 x i32>, ptr {words}, align 4")
+    if bits <= 32:
+        return c.resized(c.from_vector(low, 32), bits)
+    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
+    high = c.op(f"load <32 x i32>, ptr {at}, align 4")
+    low64 = c.op(f"zext <32 x i32> {low} to <32 x i64>")
+    high64 = c.op(f"zext <32 x i32> {high} to <32 x i64>")
+    moved = c.op(f"shl <32 x i64> {high64}, splat (i64 32)")
+    return c.from_vector(c.op(f"or <32 x i64> {low64}, {moved}"), 64)
 
 
 # ------------------------------------------------------------------ functions of the module
@@ -60,7 +114,7 @@ def _argument_array(c: Context, names: list[str]) -> str:
     table = c.array("ptr", max(len(names), 1))
     for k, name in enumerate(names):
         slot = c.op(f"getelementptr ptr, ptr {table}, i64 {k}")
-        c.line(f"store ptr {c.call_words[name]}, ptr {slot}")
+        c.line(f"store ptr {name}, ptr {slot}")
     return table
 
 
@@ -145,29 +199,22 @@ def indirect_dispatcher(symbol: str, count: int, functions: Mapping[str, tuple[i
 # ------------------------------------------------------------------ functions of the runtime
 
 
-def _load_argument(c: Context, name: str, bits: int) -> str:
+def _load_argument(c: Context, words: str, bits: int) -> str:
     """An argument as an array of 32 integers in memory."""
-    words = c.call_words[name]
     if bits == 32:
         return words
-    low = c.op(f"load <32 x i32>, ptr {words}, align 4")
-    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
-    high = c.op(f"load <32 x i32>, ptr {at}, align 4")
-    low64 = c.op(f"zext <32 x i32> {low} to <32 x i64>")
-    high64 = c.op(f"zext <32 x i32> {high} to <32 x i64>")
-    moved = c.op(f"shl <32 x i64> {high64}, splat (i64 32)")
     where = c.array("i64")
-    whole = c.op(f"or <32 x i64> {low64}, {moved}")
+    whole = c.vector(load_words(c, words, 64))
     c.line(f"store <32 x i64> {whole}, ptr {where}, align 64")
     return where
 
 
-def _store_result64(c: Context, name: str, value: Value) -> None:
+def store_words64(c: Context, words: str, value: Value) -> None:
+    """Put a 64-bit value where a callee or a caller reads it."""
     vector = c.vector(value)
     low = c.op(f"trunc <32 x i64> {vector} to <32 x i32>")
     moved = c.op(f"lshr <32 x i64> {vector}, splat (i64 32)")
     high = c.op(f"trunc <32 x i64> {moved} to <32 x i32>")
-    words = c.call_words[name]
     at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
     c.line(f"store <32 x i32> {low}, ptr {words}, align 4")
     c.line(f"store <32 x i32> {high}, ptr {at}, align 4")
@@ -175,7 +222,7 @@ def _store_result64(c: Context, name: str, value: Value) -> None:
 
 def _vprintf(c: Context, arguments: list[str], results: list[str]) -> None:
     fmt, args = (_load_argument(c, a, 64) for a in arguments[:2])
-    out = c.call_words[results[0]] if results else c.array("i32")
+    out = results[0] if results else c.array("i32")
     c.declare("va_h_vprintf", "declare void {}(ptr, i32, ptr, ptr, ptr)")
     c.line(f"call void @va_h_vprintf(ptr %w, i32 {c.lanes}, ptr {fmt}, ptr {args}, ptr {out})")
 
@@ -203,7 +250,7 @@ def _malloc(c: Context, arguments: list[str], results: list[str]) -> None:
     c.declare("va_h_malloc", "declare void {}(ptr, i32, ptr, ptr)")
     c.line(f"call void @va_h_malloc(ptr %w, i32 {c.lanes}, ptr {sizes}, ptr {out})")
     loaded = c.op(f"load <32 x i64>, ptr {out}, align 64")
-    _store_result64(c, results[0], c.from_vector(loaded, 64))
+    store_words64(c, results[0], c.from_vector(loaded, 64))
 
 
 def _free(c: Context, arguments: list[str], results: list[str]) -> None:

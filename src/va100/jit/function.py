@@ -229,7 +229,9 @@ class FunctionWriter(Worlds):
         leave, stay = c.name("leave"), c.name("stay")
         c.line(f"br i1 {condition}, label %{leave}, label %{stay}, !prof !1")
         c.label(leave)
-        self._leave(block.index, FULL, None, "")
+        # Past the way back into F, which would only fail the check again.
+        past = f"S{block.index}" if block.index in c.analysis.reentry else ""
+        self._leave(block.index, FULL, None, "", past)
         c.label(stay)
 
     def _write_body(self, block: Block) -> None:
@@ -485,6 +487,9 @@ class FunctionWriter(Worlds):
         c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
         if block.index in c.analysis.reentry:
             self._write_return(block)
+            c.line(f"br label %S{block.index}")
+            c.label(f"S{block.index}")
+            c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
         first = c.flow.operations[block.start] if block.start < block.end else None
         if first is not None and effects.is_barrier(first) and not c.is_arrive(first):
             self._wait_for(block, c.op("load i32, ptr %alive"))

@@ -50,6 +50,11 @@ def check_groups(flow: FlowGraph, shapes: Mapping[str, Shape]) -> dict[int, Chec
             member = _member(instruction, operation, shapes, index)
             if member is not None:
                 _join(open_groups, member, found)
+            if effects.is_barrier(operation) or operation.opcode == "call":
+                # F may be entered at a barrier, past the check; a call may free memory.
+                for group in open_groups.values():
+                    _close(group, found)
+                open_groups = {}
             for name in effects.writes(instruction, operation):
                 for key in [k for k in open_groups if k[0] == name]:
                     _close(open_groups.pop(key), found)

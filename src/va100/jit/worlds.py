@@ -46,8 +46,13 @@ class Worlds:
 
     # ---------------------------------------------------------- between the worlds
 
-    def _leave(self, first: int | None, mask: str, second: int | None, rest: str) -> None:
-        """F to M: registers take their vector form, lanes wait at their blocks."""
+    def _leave(
+        self, first: int | None, mask: str, second: int | None, rest: str, start: str = ""
+    ) -> None:
+        """F to M: registers take their vector form, lanes wait at their blocks.
+
+        M starts at the lowest block unless ``start`` is a label.
+        """
         c = self.c
         names: set[str] = set()
         for target in (first, second):
@@ -59,7 +64,8 @@ class Worlds:
         if second is not None or rest:
             self._arrive(second, rest)
         targets = [t for t in (first, second) if t is not None]
-        c.line(f"br label %M{min(targets)}" if targets else "br label %dispatch")
+        lowest = f"M{min(targets)}" if targets else "dispatch"
+        c.line(f"br label %{start or lowest}")
 
     def _reset_masked_world(self, live: set[str]) -> None:
         """Begin M afresh, so that nothing of it has to be carried through F's loops.

@@ -162,8 +162,9 @@ def _lower_setp(c: Context, op: Operation) -> None:
     found = _compare(c, op, op.types[-1])
     destination = c.instruction.operands[0]
     if isinstance(destination, Pair):
-        c.write_predicate(destination.first, _combined(c, op, found))
-        c.write_predicate(destination.second, _combined(c, op, c.negated(found)))
+        both = _combined(c, op, found), _combined(c, op, c.negated(found))
+        c.write_predicate(destination.first, both[0])
+        c.write_predicate(destination.second, both[1])
     else:
         c.write_predicate(destination, _combined(c, op, found))
 
