@@ -23,6 +23,7 @@ from va100.ptx.program import (
     Operand,
     Register,
     Symbol,
+    Variable,
     Vector,
 )
 from va100.ptx.types import PtxType, Space

@@ -14,8 +14,8 @@ from typing import Final
 
 from va100.jit import abi, effects
 from va100.jit.access import address_value, outside_memory, outside_window
-from va100.jit.analysis import Block
-from va100.jit.calls import lower_call
+from va100.jit.analysis import Block, register_parameters
+from va100.jit.calls import load_words, lower_call, store_words
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
@@ -30,6 +30,7 @@ from va100.jit.lower.integer import lower_integer
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
 from va100.jit.lower.warp import lower_warp
+from va100.jit.pure import select
 from va100.jit.transfer import needs_guard
 from va100.jit.worlds import SPIN_BUDGET, Worlds
 from va100.ptx.isa.form import Family, Operation
@@ -107,6 +108,10 @@ class FunctionWriter(Worlds):
         """What is set up once, then the start of a warp; a kernel runs ``count`` of them."""
         c = self.c
         count = len(self.blocks)
+        for variable in register_parameters(c.flow.function.params):
+            if variable.name in c.analysis.stored:
+                for masked in (False, True):
+                    c.place_as(variable.name, scalar=False, masked=masked)
         for name, kind in (("alive", "i32"), ("returned", "i32"), ("budget", "i32")):
             c.line(f"%{name} = alloca {kind}")
         if self.small:
@@ -136,6 +141,7 @@ class FunctionWriter(Worlds):
             step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
             c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
         c.lines += c.storage_start
+        self._take_parameters()
         c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
         c.line("store i32 0, ptr %returned")
         if self.small:
@@ -332,8 +338,38 @@ class FunctionWriter(Worlds):
         elif operation.opcode == "bra":
             self._write_branch(block, *self._branch_targets(block))
         else:
+            if operation.opcode == "ret":
+                self._give_results()
             following = block.successors[0] if block.successors else None
             self._write_branch(block, None, following)
+
+    def _give_results(self) -> None:
+        """Results of the ``.reg`` kind go where the caller looks for them."""
+        c = self.c
+        for variable in register_parameters(c.flow.function.returns):
+            value = c.clean(c.read(Register(variable.name), 32))
+            words = c.call_words[variable.name]
+            lanes = c.lanes
+            if c.instruction.guard is not None:
+                guard = c.mask_of(self._guard())
+                lanes = guard if lanes == FULL else c.op(f"and i32 {lanes}, {guard}")
+            if lanes != FULL:
+                old = load_words(c, words, value.shape.bits)
+                chosen = Predicate(mask=lanes)
+                value = select(c, chosen, value, old, value.shape.bits)
+            store_words(c, words, value)
+
+    def _take_parameters(self) -> None:
+        """Parameters of the ``.reg`` kind become registers."""
+        c = self.c
+        for variable in register_parameters(c.flow.function.params):
+            bits = variable.type.bits
+            if variable.name not in c.flow.registers or variable.name not in c.analysis.stored:
+                continue
+            vector = c.vector(load_words(c, c.call_words[variable.name], bits))
+            for masked in (False, True):
+                place = c.place_as(variable.name, scalar=False, masked=masked)
+                c.line(f"store <32 x i{bits}> {vector}, ptr {place}")
 
     def _branch_targets(self, block: Block) -> tuple[int | None, int | None]:
         if self.c.instruction.guard is None or len(block.successors) < 2:
