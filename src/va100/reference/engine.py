@@ -25,6 +25,8 @@ MAX_THREADS: Final = 1024
 WORKSPACE_BYTES: Final = 4096
 RESIDENT: Final = 64
 """CTAs let in beside each other, unless the launch is cooperative: then all."""
+KEPT_KERNELS: Final = 256
+"""Kernels kept ready; the oldest goes first."""
 PATIENT_ROUNDS: Final = 4
 """Turns a CTA gets before another is let in beside it."""
 
@@ -131,6 +133,8 @@ class ReferenceEngine:
         key = (id(module), kernel)
         found = self._codes.get(key)
         if found is None or found[0] is not module:
+            if len(self._codes) >= KEPT_KERNELS:
+                del self._codes[next(iter(self._codes))]
             found = self._codes[key] = (module, link_kernel(module, kernel, EVALUATE))
         return found[1]
 
@@ -147,11 +151,13 @@ def _indices(grid: Dim3) -> Iterator[Dim3]:
 
 def _check_block(code: KernelCode, block: Dim3) -> None:
     function = code.entry.function
-    limit = MAX_THREADS
-    for name in ("maxntid", "reqntid"):
-        shape = function.directive(name)
-        if shape:
-            limit = min(limit, Dim3(*shape).size)
+    required = function.directive("reqntid")
+    if required and Dim3(*required) != block:
+        raise LaunchError(
+            f"it requires blocks of {Dim3(*required)} threads, not {block}", kernel=function.name
+        )
+    most = function.directive("maxntid")
+    limit = min(MAX_THREADS, Dim3(*most).size) if most else MAX_THREADS
     if block.size > limit:
         raise OutOfResources(
             kernel=function.name, resource="threads per block", required=block.size, limit=limit

@@ -52,6 +52,14 @@ class TestPrepare:
             engine.prepare(loaded.module, "k", block)
         loaded.close()
 
+    def test_required_block(self, engine: ReferenceEngine, arena: Arena) -> None:
+        text = kernel("k", "u64", "    ret;\n").replace("\n)\n{", "\n)\n.reqntid 64\n{")
+        loaded = load(text, arena)
+        engine.prepare(loaded.module, "k", Dim3(64))
+        with pytest.raises(errors.LaunchError, match="requires"):
+            engine.prepare(loaded.module, "k", Dim3(32, 2))
+        loaded.close()
+
     def test_no_such_kernel(self, engine: ReferenceEngine, arena: Arena) -> None:
         loaded = load(kernel("k", "u64", "    ret;\n"), arena)
         with pytest.raises(errors.LaunchError):
