@@ -7,7 +7,7 @@
 #include "worker.h"
 
 extern "C" {
-uint32_t va_h_bar_sync(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t);
+uint32_t va_h_bar_sync(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 void va_h_bar_arrive(va_warp *, uint32_t, uint32_t, uint32_t);
 void va_h_spin(va_warp *);
 void va_h_check(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);

@@ -545,8 +545,9 @@ using va::Barrier;
 using va::Cta;
 using va::Warp;
 
-// op: 0 sync, 1 red.popc, 2 red.and, 3 red.or; votes: mask of threads whose predicate holds.
-uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes) {
+// votes: lanes whose predicate holds; lanes: those that came, without any that have exited.
+uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
+                 uint32_t lanes) {
   Warp *warp = va::warp_of(view);
   Cta *cta = warp->cta;
   if (id >= va::kBarriers)
@@ -558,11 +559,12 @@ uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, ui
   Barrier &b = cta->barriers[id];
   b.arrived += VA_LANES;
   if (threads) b.expected = threads;
-  if (votes & view->live) {
-    b.popc += static_cast<uint32_t>(__builtin_popcount(votes & view->live));
+  lanes &= view->live;
+  if (votes & lanes) {
+    b.popc += static_cast<uint32_t>(__builtin_popcount(votes & lanes));
     b.any = true;
   }
-  b.all = b.all && (votes & view->live) == view->live;
+  b.all = b.all && (votes & lanes) == lanes;
   warp->barrier = id;
   warp->state = va::WarpState::kBarrier;
   if (!va::release(cta, id)) va::pass_on(warp);
@@ -573,12 +575,14 @@ uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, ui
 
 extern "C" {
 
-uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes);
+uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
+                       uint32_t lanes);
 void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads);
 void va_h_spin(va_warp *w);
 
-uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes) {
-  return wait_at(w, site, id, threads, votes);
+uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
+                       uint32_t lanes) {
+  return wait_at(w, site, id, threads, votes, lanes);
 }
 
 void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads) {

@@ -528,14 +528,24 @@ class FunctionWriter(Worlds):
             c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
         first = c.flow.operations[block.start] if block.start < block.end else None
         if first is not None and effects.is_barrier(first) and not c.is_arrive(first):
-            self._wait_for(block, c.op("load i32, ptr %alive"))
+            self._wait_for(block, c.op("load i32, ptr %alive"), "0")
         elif first is not None and effects.is_warp_sync(first):
             c.begin_instruction(block.start)
-            self._wait_for(block, self._members(first))
+            passing = self._passing()
+            waiting = c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {passing}, -1')}")
+            self._wait_for(block, self._members(waiting), passing)
         else:
             self._clear_pending(block.index)
         self._count(block, 1, c.mask)
         self._write_body(block)
+
+    def _passing(self) -> str:
+        """Lanes at a ``*.sync`` whose guard is false: they do not take part."""
+        c = self.c
+        if c.instruction.guard is None:
+            return "0"
+        acting = c.mask_of(self._guard())
+        return c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {acting}, -1')}")
 
     # ---------------------------------------------------------- counters
 

@@ -13,7 +13,6 @@ from va100.jit.analysis import Block
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Value
 from va100.jit.lattice import Shape, signed_limits
-from va100.ptx.isa.form import Operation
 from va100.ptx.types import PtxType
 
 SPIN_BUDGET: Final = 256
@@ -164,8 +163,8 @@ class Worlds:
 
     # ---------------------------------------------------------- waiting and coming back
 
-    def _members(self, operation: Operation) -> str:
-        """Live lanes the first waiting lane names in its membermask."""
+    def _members(self, waiting: str) -> str:
+        """Live lanes the first waiting lane names in its membermask; none when none waits."""
         c = self.c
         operand = c.instruction.operands[-1]
         alive = c.op("load i32, ptr %alive")
@@ -173,25 +172,36 @@ class Worlds:
         if value.shape.uniform:
             return c.op(f"and i32 {c.base(value)}, {alive}")
         c.declare("llvm.cttz.i32", "declare i32 {}(i32, i1)")
-        leader = c.op(f"call i32 @llvm.cttz.i32(i32 {c.mask}, i1 false)")
+        leader = c.op(f"call i32 @llvm.cttz.i32(i32 {waiting}, i1 false)")
+        leader = c.op(f"and i32 {leader}, 31")
         named = c.op(f"extractelement <32 x i32> {c.vector(value)}, i32 {leader}")
         return c.op(f"and i32 {named}, {alive}")
 
-    def _wait_for(self, block: Block, needed: str) -> None:
-        """Go on only when all needed lanes are here; let others run until then."""
+    def _wait_for(self, block: Block, needed: str, passing: str) -> None:
+        """Go on only when all needed lanes are here; let others run until then.
+
+        ``passing`` lanes, whose guard is false, wait for nobody.
+        """
         c = self.c
         here = c.op(f"and i32 {c.mask}, {needed}")
         complete = c.op(f"icmp eq i32 {here}, {needed}")
-        some = c.op(f"icmp ne i32 {needed}, 0")
+        acting = needed
+        if passing != "0":
+            here = c.op(f"and i32 {here}, {c.op(f'xor i32 {passing}, -1')}")
+            complete = c.op(f"icmp eq i32 {here}, {needed}")
+            acting = c.op(f"or i32 {passing}, {c.op(f'select i1 {complete}, i32 {needed}, i32 0')}")
+        some = c.op(f"icmp ne i32 {acting}, 0")
+        if passing == "0":
+            some = c.op(f"and i1 {complete}, {some}")
         go, park = c.name("go"), c.name("park")
-        c.line(f"br i1 {c.op(f'and i1 {complete}, {some}')}, label %{go}, label %{park}")
+        c.line(f"br i1 {some}, label %{go}, label %{park}")
         c.label(park)
         self._dispatch_above(block.index)
         c.label(go)
-        rest = c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {needed}, -1')}")
+        rest = c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {acting}, -1')}")
         self._clear_pending(block.index)
         self._set_pending(block.index, rest)
-        c.mask = c.block_mask = needed
+        c.mask = c.block_mask = acting
 
     def _write_return(self, block: Block) -> None:
         """M to F, when the warp is whole and what F keeps as scalars is regular."""

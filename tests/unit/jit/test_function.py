@@ -51,3 +51,61 @@ def test_fault_of_a_group_where_lanes_meet(run: Run) -> None:
         run("u64 u32", body, [np.zeros(32, np.uint32), np.uint32(0x70000000)])
     assert "[%d8]" in caught.value.instruction
     assert caught.value.thread == (0, 0, 0)
+
+
+def test_guarded_vote_takes_only_lanes_whose_guard_holds(run: Run) -> None:
+    body = """
+    setp.lt.u32 %p0, %r3, 9;
+    setp.lt.u32 %p2, %r3, 5;
+    vote.sync.ballot.b32 %r9, %p0, 0xffffffff;
+    mov.u32 %r6, 0;
+    setp.lt.u32 %p1, %r3, 20;
+    @!%p1 bra OUT;
+    mov.u32 %r6, 77;
+    @%p0 vote.sync.ballot.b32 %r6, %p2, %r9;
+    add.u32 %r6, %r6, 1;
+OUT:
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1], %r6;
+    ret;
+"""
+    (got,) = run("u64", body, [np.zeros(32, np.uint32)])
+    np.testing.assert_array_equal(got, [32] * 9 + [78] * 11 + [0] * 12)
+
+
+def test_lanes_that_left_have_no_vote_at_a_barrier(run: Run) -> None:
+    body = """
+    setp.ge.u32 %p0, %r3, 3;
+    @!%p0 ret;
+    bar.red.and.pred %p3, 0, %p0;
+    bar.red.popc.u32 %r9, 0, %p0;
+    bar.red.or.pred %p4, 0, !%p0;
+    selp.u32 %r7, 2, 0, %p3;
+    selp.u32 %r8, 4, 0, %p4;
+    add.u32 %r6, %r7, %r8;
+    mad.lo.u32 %r6, %r9, 100, %r6;
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1], %r6;
+    ret;
+"""
+    (got,) = run("u64", body, [np.zeros(64, np.uint32)], block=(64,))
+    np.testing.assert_array_equal(got, [0] * 3 + [6102] * 61)
+
+
+def test_guarded_barrier_is_passed_by_warps_whose_guard_is_false(run: Run) -> None:
+    # Warp 0 and 1 meet at barrier 1; warp 2 has exited lanes, so it runs masked, and passes.
+    body = """
+    mov.u32 %r4, %tid.x;
+    shr.u32 %r5, %r4, 5;
+    setp.lt.u32 %p0, %r5, 2;
+    setp.eq.u32 %p1, %r4, 64;
+    @%p1 ret;
+    mov.u32 %r8, 5;
+    @%p0 bar.sync 1, 64;
+    @%p0 bar.red.popc.u32 %r8, 2, 64, %p0;
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1], %r8;
+    ret;
+"""
+    (got,) = run("u64", body, [np.zeros(96, np.uint32)], block=(96,))
+    np.testing.assert_array_equal(got, [64] * 64 + [0] + [5] * 31)

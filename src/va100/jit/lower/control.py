@@ -43,18 +43,47 @@ def lower_barrier(c: Context, op: Operation) -> None:
     if "warp" in op.modifiers:
         return  # the lanes it names have met before it starts
     c.needs_fibers = True
+    if c.mask_may_be_empty:
+        _guarded_barrier(c, op)
+        return
+    _arrive_at_barrier(c, op)
+
+
+def _guarded_barrier(c: Context, op: Operation) -> None:
+    """The warp arrives when the guard holds in any of its lanes."""
+    arrive, done, found = c.name("arrive"), c.name("passed"), c.array("i32", 1)
     number, threads, rest = _barrier_operands(c, op)
+    votes = c.mask_of(c.predicate(rest[0])) if rest else "0"  # type: ignore[arg-type]
+    c.line(f"store i32 0, ptr {found}")
+    c.line(f"br i1 {c.op(f'icmp ne i32 {c.lanes}, 0')}, label %{arrive}, label %{done}")
+    c.label(arrive)
+    result = _arrive(c, op, number, threads, votes)
+    c.line(f"store i32 {result}, ptr {found}")
+    c.line(f"br label %{done}")
+    c.label(done)
+    if rest:
+        _reduction_result(c, op, c.op(f"load i32, ptr {found}"))
+
+
+def _arrive_at_barrier(c: Context, op: Operation) -> None:
+    number, threads, rest = _barrier_operands(c, op)
+    votes = c.mask_of(c.predicate(rest[0])) if rest else "0"  # type: ignore[arg-type]
+    result = _arrive(c, op, number, threads, votes)
+    if rest:
+        _reduction_result(c, op, result)
+
+
+def _arrive(c: Context, op: Operation, number: str, threads: str, votes: str) -> str:
+    """Call the scheduler; what a reduction found, 0 where nobody waits."""
     if "arrive" in op.modifiers:
         c.declare("va_h_bar_arrive", "declare void {}(ptr, i32, i32, i32)")
         c.line(f"call void @va_h_bar_arrive(ptr %w, i32 {c.site}, i32 {number}, i32 {threads})")
-        return
-    votes = c.mask_of(c.predicate(rest[0])) if rest else "0"  # type: ignore[arg-type]
-    c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32)")
-    result = c.op(
-        f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, i32 {votes})"
+        return "0"
+    c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
+    return c.op(
+        f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, "
+        f"i32 {votes}, i32 {c.lanes})"
     )
-    if rest:
-        _reduction_result(c, op, result)
 
 
 def _reduction_result(c: Context, op: Operation, result: str) -> None:
