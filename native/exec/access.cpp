@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "math_lanes.h"
+#include "math_half_format.h"
 #include "worker.h"
 
 namespace va {
@@ -284,6 +285,22 @@ struct Dec {
   template <typename T>
   static T apply(T old, T a, T, bool) { return old == 0 || old > a ? a : old - 1; }
 };
+// f16 addition: f32 holds the sum of two f16 so well that rounding it once more is harmless.
+struct AddHalf {
+  static uint16_t one(uint16_t a, uint16_t b) { 
+    return nearest_f16(widen<F16>(a) + widen<F16>(b));
+   }
+  template <typename T>
+  static T apply(T old, T a, T, bool) {
+    if constexpr (sizeof(T) == 2) {
+      return one(old, a);
+    } else {
+      uint32_t low = one(static_cast<uint16_t>(old), static_cast<uint16_t>(a));
+      uint32_t high = one(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(a >> 16));
+      return high << 16 | low;
+    }
+  }
+};
 
 template <typename T, typename Op>
 T update(uint8_t *place, T a, T b, bool ftz) {
@@ -412,6 +429,8 @@ extern const HelperEntry kAccessHelpers[] = {
     VA_ATOMIC(cas, Cas, b64, uint64_t)
     VA_ATOMIC(inc, Inc, u32, uint32_t)
     VA_ATOMIC(dec, Dec, u32, uint32_t)
+    VA_ATOMIC(add, AddHalf, f16, uint16_t)
+    VA_ATOMIC(add, AddHalf, f16x2, uint32_t)
     {nullptr, nullptr}};
 
 }  // namespace va

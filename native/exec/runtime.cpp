@@ -69,6 +69,7 @@ bool convert(std::string *out, std::string spec, char kind, bool wide, Arguments
       return true;
     }
     case 'c': {
+      spec.erase(std::min(spec.find('h'), spec.size()));
       int32_t v;
       if (!args->take(&v)) return false;
       append(out, spec + kind, v);
@@ -127,7 +128,10 @@ int format(std::string *out, const std::string &text, Arguments args) {
       j++;
     }
     while (j < text.size() && std::strchr("hlLjzt", text[j])) {
-      if (text[j] != 'h' && text[j] != 'L') wide = true;
+      if (text[j] == 'h')
+        spec += 'h';
+      else if (text[j] != 'L')
+        wide = true;
       j++;
     }
     if (j >= text.size() || spec.size() > 32 || !convert(out, spec, text[j], wide, &args)) {

@@ -270,6 +270,7 @@ def _context(
         ),
     )
     context.param_offsets = layout.param_offsets if flow.function.is_kernel else {}
+    context.param_bytes = layout.param_bytes
     context.frame_bytes = layout.frame_bytes[name]
     _declare_call_words(context, flow)
     return context

@@ -74,6 +74,7 @@ class Context(Emitter):
         self.call_words: dict[str, str] = {}
         self.call_entry_lines: list[str] = []
         self.param_offsets: Mapping[str, int] = {}
+        self.param_bytes = 0
         self.frame_bytes = 0
         self.returned = FULL
         self.mask_may_be_empty = False

@@ -21,6 +21,8 @@ class Symbols:
 
     ordinals: Mapping[str, int]
     """``.global``/``.const`` variable to index in the table of addresses."""
+    constants: Mapping[str, int]
+    """``.const`` variable to its size in bytes."""
     shared: Mapping[str, int]
     """Module-scope ``.shared`` variable to offset in the window."""
     shared_bytes: int
@@ -47,7 +49,8 @@ def collect(module: PtxModule, local_shared: tuple[Variable, ...] = ()) -> Symbo
     for function in module.functions:
         if function.body is not None or function.name not in functions:
             functions[function.name] = function
-    return Symbols(ordinals, shared, total, functions, function_addresses(module))
+    constants = {v.name: v.size_bytes for v in module.variables if v.space is Space.CONST}
+    return Symbols(ordinals, constants, shared, total, functions, function_addresses(module))
 
 
 def global_ordinals(module: PtxModule) -> dict[str, int]:

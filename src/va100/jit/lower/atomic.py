@@ -16,6 +16,8 @@ from va100.jit.emit import Value
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Register
 
+_BITWISE: Final = frozenset({"exch", "cas", "and", "or", "xor"})
+"""Operations that look at bits only, whatever the type."""
 _ORDER_MATTERS: Final = frozenset({"exch", "cas", "inc", "dec"})
 
 
@@ -32,7 +34,8 @@ def lower_atomic(c: Context, op: Operation) -> None:
         write=True,
         volatile=True,
     )
-    name = f"va_h_atom_{space.value}_{op.combine}_{op.type.value}"
+    kind = f"b{op.type.bits}" if op.combine in _BITWISE else op.type.value
+    name = f"va_h_atom_{space.value}_{op.combine}_{kind}"
     if name not in c.helpers:
         raise c.refuse("this atomic operation is not executed")
     values = [c.clean(c.read_sized(s, op.type)) for s in operands[1:]]

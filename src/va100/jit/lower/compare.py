@@ -159,6 +159,9 @@ def _combined(c: Context, op: Operation, found: Predicate) -> Predicate:
 
 
 def _lower_setp(c: Context, op: Operation) -> None:
+    if op.types[-1] is PtxType.F16X2:
+        _setp_halves(c, op)
+        return
     found = _compare(c, op, op.types[-1])
     destination = c.instruction.operands[0]
     if isinstance(destination, Pair):
@@ -169,16 +172,73 @@ def _lower_setp(c: Context, op: Operation) -> None:
         c.write_predicate(destination, _combined(c, op, found))
 
 
+def _setp_halves(c: Context, op: Operation) -> None:
+    """Two f16x2 give two predicates, the lower halves' first."""
+    low, high = (_combined(c, op, found) for found in _halves(c, op))
+    destination = c.instruction.operands[0]
+    if not isinstance(destination, Pair):
+        raise c.refuse("setp of f16x2 writes two predicates")
+    c.write_predicate(destination.first, low)
+    c.write_predicate(destination.second, high)
+
+
+_TRUE: Final[Mapping[PtxType, int]] = {
+    PtxType.U32: -1,
+    PtxType.S32: -1,
+    PtxType.U16: -1,
+    PtxType.S16: -1,
+    PtxType.F32: 0x3F800000,
+    PtxType.F16: 0x3C00,
+}
+"""What ``set`` gives where the comparison holds: all ones, or 1.0."""
+
+
 def _lower_set(c: Context, op: Operation) -> None:
-    """``set``: all ones (or 1.0) where the comparison holds."""
-    if op.type not in (PtxType.U32, PtxType.S32, PtxType.F32):
+    """``set``: all ones (or 1.0) where the comparison holds; packed types half by half."""
+    if op.types[-1] is PtxType.F16X2:
+        _set_halves(c, op)
+        return
+    if op.type not in _TRUE:
         raise c.refuse("set into this type is not executed")
     found = _combined(c, op, _compare(c, op, op.types[-1]))
+    c.write(c.instruction.operands[0], _chosen(c, found, op.type.bits, _TRUE[op.type]))
+
+
+def _chosen(c: Context, found: Predicate, bits: int, pattern: int) -> Value:
     p = Poly(c, not found.uniform)
     bit = found.scalar if found.uniform else c.bools_of(found)
-    ones = 0x3F800000 if op.type is PtxType.F32 else -1
-    kind = p.integer(32)
-    name = p.op(f"select {p.boolean} {bit}, {kind} {p.const(32, ones)}, {kind} {p.const(32, 0)}")
+    kind = p.integer(bits)
+    name = p.op(
+        f"select {p.boolean} {bit}, {kind} {p.const(bits, pattern)}, {kind} {p.const(bits, 0)}"
+    )
+    return p.result(name, uniform(bits))
+
+
+def _halves(c: Context, op: Operation) -> tuple[Predicate, Predicate]:
+    """The comparison of the lower and of the upper halves of two f16x2."""
+    values = [c.clean(c.read_sized(s, PtxType.B32)) for s in c.instruction.operands[1:3]]
+    found = []
+    for shift in (0, 16):
+        parts = []
+        for value in values:
+            p = Poly(c, not value.shape.uniform)
+            moved = p.op(f"lshr {p.integer(32)} {p.get(value)}, {p.const(32, shift)}")
+            low = p.op(f"trunc {p.integer(32)} {moved} to {p.integer(16)}")
+            parts.append(flushed(c, op, p.result(low, uniform(16))))
+        p = c.poly(*parts)
+        x, y = (p.get_float(part) for part in parts)
+        found.append(p.predicate(p.op(f"fcmp {_FLOAT[op.compare]} {p.floating(16)} {x}, {y}")))
+    return found[0], found[1]
+
+
+def _set_halves(c: Context, op: Operation) -> None:
+    pattern = 0x3C00 if op.type is PtxType.F16X2 else 0xFFFF
+    if op.type not in (PtxType.F16X2, PtxType.U32, PtxType.S32):
+        raise c.refuse("set into this type is not executed")
+    low, high = (_combined(c, op, found) for found in _halves(c, op))
+    a, b = _chosen(c, low, 32, pattern), _chosen(c, high, 32, pattern << 16)
+    p = c.poly(a, b)
+    name = p.op(f"or {p.integer(32)} {p.get(a)}, {p.get(b)}")
     c.write(c.instruction.operands[0], p.result(name, uniform(32)))
 
 

@@ -243,5 +243,3 @@ def lower_floating(c: Context, op: Operation) -> None:
     if op.type not in (PtxType.F32, PtxType.F64):
         raise c.refuse("arithmetic on this type is not executed")
     _LOWERINGS[op.opcode](c, op)
-
-

@@ -480,11 +480,12 @@ def _lower_logic(c: Context, op: Operation) -> None:
 
 
 def _lower_lop3(c: Context, op: Operation) -> None:
-    """Any boolean function of three words, from its truth table."""
+    """Any boolean function of three words, from its truth table.
+
+    With a boolean operator it also gives ``(d != 0) op q``.
+    """
     operands = c.instruction.operands
     destination = operands[0]
-    if isinstance(destination, Pair) or len(operands) != 5:
-        raise c.refuse("the predicate form of lop3 is not executed")
     table = c.read(operands[4], 32).shape.constant
     if table is None:
         raise c.refuse("the truth table of lop3 must be a constant")
@@ -493,7 +494,15 @@ def _lower_lop3(c: Context, op: Operation) -> None:
     def text(p: Poly, _: Operation, a: Sequence[str]) -> str:
         return _truth_table(p, a, table)
 
-    c.write(destination, pure_value(c, op, values, op.type, text))
+    result = pure_value(c, op, values, op.type, text)
+    if not isinstance(destination, Pair):
+        c.write(destination, result)
+        return
+    p = Poly(c, not result.shape.uniform)
+    some = p.op(f"icmp ne {p.integer(32)} {p.get(result)}, {p.const(32, 0)}")
+    found = c.combined(op.combine, p.predicate(some), c.predicate(operands[5]))
+    c.write(destination.first, result)
+    c.write_predicate(destination.second, found)
 
 
 def _truth_table(p: Poly, a: Sequence[str], table: int) -> str:

@@ -11,7 +11,7 @@ from va100.jit.context import Context
 from va100.jit.emit import Poly, Value
 from va100.jit.lattice import affine, uniform
 from va100.ptx.isa.form import Operation
-from va100.ptx.program import Operand, Vector
+from va100.ptx.program import Operand, Symbol, Vector
 from va100.ptx.types import PtxType, Space
 
 
@@ -102,12 +102,29 @@ def _lower_isspacep(c: Context, op: Operation) -> None:
         found = shared
     elif op.space is Space.LOCAL:
         found = local
+    elif op.space is Space.PARAM:
+        found = _inside(c, p, address, abi.PARAMS, str(max(c.param_bytes, 1)))
+    elif op.space is Space.CONST:
+        found = _in_constants(c, p, address)
     elif op.space is Space.GLOBAL:
         either = p.op(f"or {p.boolean} {shared}, {local}")
         found = p.op(f"xor {p.boolean} {either}, {'splat (i1 true)' if p.wide else 'true'}")
     else:
         raise c.refuse("isspacep of this space is not executed")
     c.write_predicate(c.instruction.operands[0], p.predicate(found))
+
+
+def _in_constants(c: Context, p: Poly, address: str) -> str:
+    """Whether an address lies in one of the module's ``.const`` variables."""
+    found = "splat (i1 false)" if p.wide else "false"
+    for name, size in c.symbols.constants.items():
+        start = c.base(c.address_of(Symbol(name)))
+        if p.wide:
+            start = c.splat(start, "i64")
+        relative = p.op(f"sub {p.integer(64)} {address}, {start}")
+        here = p.op(f"icmp ult {p.integer(64)} {relative}, {p.const(64, size)}")
+        found = p.op(f"or {p.boolean} {found}, {here}")
+    return found
 
 
 def _inside(c: Context, p: Poly, address: str, field: int, size: str) -> str:
