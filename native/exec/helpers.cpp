@@ -22,6 +22,7 @@ int64_t va_h_next(const uint64_t *words, uint32_t count, uint32_t from);
 void va_h_stuck(va_warp *w, uint32_t site);
 void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target);
 uint64_t va_h_clock(va_warp *w);
+void va_h_stack(va_warp *w, uint32_t site, uint32_t mask);
 }
 
 namespace va {
@@ -87,6 +88,7 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
                                     {"va_h_stuck", VA_ADDRESS(va_h_stuck)},
                                     {"va_h_bad_call", VA_ADDRESS(va_h_bad_call)},
                                     {"va_h_clock", VA_ADDRESS(va_h_clock)},
+                                    {"va_h_stack", VA_ADDRESS(va_h_stack)},
                                     {"va_h_redux_add", VA_ADDRESS(va::redux<va::RAdd>)},
                                     {"va_h_redux_and", VA_ADDRESS(va::redux<va::RAnd>)},
                                     {"va_h_redux_or", VA_ADDRESS(va::redux<va::ROr>)},
@@ -199,6 +201,11 @@ void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target) {
            static_cast<unsigned long long>(target));
   va::fault(w, VA_FAULT_ILLEGAL_INSTRUCTION, 0xffffffffu,
             static_cast<uint32_t>(__builtin_ctz(mask ? mask : 1)), target, 8, 0, false, text);
+}
+
+void va_h_stack(va_warp *w, uint32_t site, uint32_t mask) {
+  va::fault(w, VA_FAULT_STACK, site, static_cast<uint32_t>(__builtin_ctz(mask ? mask : 1)), 0, 0,
+            0, false, "stack overflow: calls are nested too deeply");
 }
 
 uint64_t va_h_clock(va_warp *w) { return ++va::warp_of(w)->clock; }

@@ -3,6 +3,7 @@
 // A kernel that never waits runs warp after warp on the worker's stack.  One that has barriers or
 // may spin gives each warp a stack; CTAs are then admitted one by one, another only when all that
 // live do nothing but spin, up to what the virtual chip holds.
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@
 namespace va {
 namespace {
 
-constexpr size_t kStackBytes = 512 * 1024;
+constexpr size_t kStackBytes = 1024 * 1024;
 constexpr size_t kGuardBytes = 4096;
+// What the frame of one device function and the native functions it calls may take.
+constexpr size_t kStackReserve = 128 * 1024;
 constexpr size_t kStacksKept = 256;
 constexpr uint64_t kSpinRoundLimit = 200'000;
 
@@ -63,6 +66,19 @@ void return_stack(Worker *worker, Stack stack) {
     worker->stacks.push_back(stack);
   else
     munmap(stack.base - kGuardBytes, kStackBytes + kGuardBytes);
+}
+
+// Where device functions must stop on this thread's own stack; 0 when we are not on it.
+uint64_t thread_stack_limit() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes)) return 0;
+  void *low = nullptr;
+  size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  auto base = reinterpret_cast<uint64_t>(low);
+  auto here = reinterpret_cast<uint64_t>(&attributes);
+  return here - base < bytes ? base + 2 * kStackReserve : 0;
 }
 
 thread_local Worker *t_worker = nullptr;
@@ -179,6 +195,8 @@ void run_direct(Worker *worker) {
   Launch *launch = worker->launch;
   std::unique_ptr<Cta> cta = make_cta(worker);
   if (!cta) return;
+  uint64_t limit = thread_stack_limit();
+  for (Warp &warp : cta->warps) warp.view.stack_limit = limit;
   if (_setjmp(worker->escape) == 0) {
     va_warp_function enter = launch->request->variant->enter;
     while (!launch->stop.load(std::memory_order_relaxed)) {
@@ -215,7 +233,10 @@ bool admit(Worker *worker) {
   } else {
     cta = make_cta(worker);
     if (!cta) return false;
-    for (Warp &warp : cta->warps) warp.stack = take_stack(worker);
+    for (Warp &warp : cta->warps) {
+      warp.stack = take_stack(worker);
+      warp.view.stack_limit = reinterpret_cast<uint64_t>(warp.stack.base) + kStackReserve;
+    }
   }
   begin(cta.get(), index);
   uint32_t colour = 0;

@@ -232,6 +232,10 @@ class IllegalInstruction(DeviceFault):
     """An instruction used in a way the hardware cannot execute (CUDA error 715)."""
 
 
+class StackOverflow(DeviceFault):
+    """Calls nested more deeply than a thread's stack allows (CUDA error 714)."""
+
+
 class Deadlock(DeviceFault):
     """Threads that wait for each other for ever; hardware would hang (CUDA error 702)."""
 

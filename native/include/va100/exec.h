@@ -28,7 +28,7 @@ typedef struct va_warp {
   uint64_t envreg12;          /*  96 cooperative-launch workspace, (envreg1 << 32) | envreg2 */
   void *scheduler;            /* 104 private */
   uint64_t sample;            /* 112 non-zero: count sectors and banks in this CTA */
-  uint64_t heap;              /* 120 private: device-side malloc and printf state */
+  uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
 } va_warp;
 
 /* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */

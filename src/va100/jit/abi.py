@@ -22,10 +22,11 @@ DYNAMIC_BYTES: Final = 80
 GRIDID: Final = 88
 ENVREG12: Final = 96
 SAMPLE: Final = 112
+STACK_LIMIT: Final = 120
 
 WARP_STRIDE: Final = 256
 """Bytes from one warp's view to the next."""
-PER_WARP: Final = frozenset({WARP_ID, LIVE, LOCAL})
+PER_WARP: Final = frozenset({WARP_ID, LIVE, LOCAL, STACK_LIMIT})
 """Fields in which the warps of a CTA differ."""
 
 FAULT_TRAP: Final = 3

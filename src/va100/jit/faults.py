@@ -45,5 +45,7 @@ def describe_fault(
         if file:
             place |= {"file": file, "line": int(line or 0)}
         return errors.AssertFailed(condition=condition, **place)
+    if fault.kind == 7:
+        return errors.StackOverflow(text, **place)
     kind = errors.Deadlock if fault.kind == 6 else errors.IllegalInstruction
     return kind(text or "illegal instruction", **place)

@@ -128,9 +128,25 @@ class FunctionWriter(Worlds):
                 c.line(f"%pend{block.index} = alloca i32")
         for name in c.call_entry_lines:
             c.line(name)
-        c.lines += c.field_lines
-        c.line("br label %warp")
+        if c.is_kernel:
+            c.lines += c.field_lines
+            c.line("br label %warp")
+        else:
+            self._write_stack_check()
         self._write_warp_start()
+
+    def _write_stack_check(self) -> None:
+        """Recursion ends in a fault of the kernel, never in one of the process."""
+        c = self.c
+        c.line("%probe = alloca i8")
+        limit = c.field(abi.STACK_LIMIT, "i64")
+        c.lines += c.field_lines
+        deep = c.op(f"icmp ult i64 {c.op('ptrtoint ptr %probe to i64')}, {limit}")
+        c.line(f"br i1 {deep}, label %overflow, label %warp, !prof !1")
+        c.label("overflow")
+        c.declare("va_h_stack", "declare void {}(ptr, i32, i32) cold noreturn")
+        c.line(f"call void @va_h_stack(ptr %w, i32 {c.site_base}, i32 %group)")
+        c.line("unreachable")
 
     def _write_warp_start(self) -> None:
         c = self.c
