@@ -109,6 +109,7 @@ class JitEngine:
         self._workers = workers
         self._count_blocks = count_blocks
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
+        self._codes: dict[tuple[int, str, Dim3], tuple[PtxModule, Entry, llvm.LoadedCode]] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
         self._tables: dict[int, tuple[LoadedModule, ctypes.Array[ctypes.c_uint64]]] = {}
         self._fingerprints: dict[int, tuple[PtxModule, str]] = {}
@@ -155,7 +156,7 @@ class JitEngine:
 
     def compiled(self, module: LoadedModule, kernel: str, block: Dim3) -> CompiledKernel:
         """A kernel's code for a block shape, compiled at most once."""
-        key = (id(module.ptx), kernel, block)
+        key = (id(module), kernel, block)
         if key not in self._kernels:
             self._kernels[key] = self._compile(module, kernel, block)
         return self._kernels[key]
@@ -170,8 +171,7 @@ class JitEngine:
     # ---------------------------------------------------------- compiling
 
     def _compile(self, module: LoadedModule, kernel: str, block: Dim3) -> CompiledKernel:
-        entry = self._entry(module.ptx, kernel, block)
-        code = llvm.load_object(entry.object, {n: self._helpers.address(n) for n in entry.helpers})
+        entry, code = self._machine_code(module.ptx, kernel, block)
         table = self._table(module)
         variant = Variant(
             enter=code.address(entry.symbol),
@@ -199,6 +199,17 @@ class JitEngine:
             ptx=module.ptx,
             keep=(code, table, module),
         )
+
+    def _machine_code(
+        self, module: PtxModule, kernel: str, block: Dim3
+    ) -> tuple[Entry, llvm.LoadedCode]:
+        """Code that every context a module is loaded into shares."""
+        key = (id(module), kernel, block)
+        if key not in self._codes:
+            entry = self._entry(module, kernel, block)
+            helpers = {n: self._helpers.address(n) for n in entry.helpers}
+            self._codes[key] = (module, entry, llvm.load_object(entry.object, helpers))
+        return self._codes[key][1:]
 
     def _entry(self, module: PtxModule, kernel: str, block: Dim3) -> Entry:
         key = key_of(
