@@ -17,6 +17,7 @@
     │   ├── TrapExecuted
     │   ├── AssertFailed
     │   ├── IllegalInstruction
+    │   ├── StackOverflow
     │   └── Deadlock
     ├── CapacityError
     │   ├── OutOfMemory
