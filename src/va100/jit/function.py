@@ -107,25 +107,8 @@ class FunctionWriter(Worlds):
     def _write_entry(self) -> None:
         """What is set up once, then the start of a warp; a kernel runs ``count`` of them."""
         c = self.c
-        count = len(self.blocks)
-        for variable in register_parameters(c.flow.function.params):
-            if variable.name in c.analysis.stored:
-                for masked in (False, True):
-                    c.place_as(variable.name, scalar=False, masked=masked)
-        for name, kind in (("alive", "i32"), ("returned", "i32"), ("budget", "i32")):
-            c.line(f"%{name} = alloca {kind}")
-        if self.small:
-            c.line("%ready = alloca i64")
-        else:
-            c.line(f"%words = alloca [{-(-count // 64)} x i64], align 8")
-            c.line("%after = alloca i32")
-        if c.file_in_memory:
-            self._write_file()
-        for block in self.blocks:
-            if c.file_in_memory:
-                c.line(f"%pend{block.index} = getelementptr i32, ptr %waiting, i64 {block.index}")
-            else:
-                c.line(f"%pend{block.index} = alloca i32")
+        self._touch_parameters()
+        self._write_masked_state()
         for name in c.call_entry_lines:
             c.line(name)
         if c.is_kernel:
@@ -147,6 +130,32 @@ class FunctionWriter(Worlds):
         c.declare("va_h_stack", "declare void {}(ptr, i32, i32) cold noreturn")
         c.line(f"call void @va_h_stack(ptr %w, i32 {c.site_base}, i32 %group)")
         c.line("unreachable")
+
+    def _touch_parameters(self) -> None:
+        """Register parameters need their places before places are laid out."""
+        c = self.c
+        for variable in register_parameters(c.flow.function.params):
+            if variable.name in c.analysis.stored:
+                for masked in (False, True):
+                    c.place_as(variable.name, scalar=False, masked=masked)
+
+    def _write_masked_state(self) -> None:
+        """Room for what the masked world keeps of its lanes."""
+        c = self.c
+        for name, kind in (("alive", "i32"), ("returned", "i32"), ("budget", "i32")):
+            c.line(f"%{name} = alloca {kind}")
+        if self.small:
+            c.line("%ready = alloca i64")
+        else:
+            c.line(f"%words = alloca [{-(-len(self.blocks) // 64)} x i64], align 8")
+            c.line("%after = alloca i32")
+        if c.file_in_memory:
+            self._write_file()
+        for block in self.blocks:
+            if c.file_in_memory:
+                c.line(f"%pend{block.index} = getelementptr i32, ptr %waiting, i64 {block.index}")
+            else:
+                c.line(f"%pend{block.index} = alloca i32")
 
     def _write_warp_start(self) -> None:
         c = self.c
