@@ -139,24 +139,6 @@ class FunctionWriter(Worlds):
                 for masked in (False, True):
                     c.place_as(variable.name, scalar=False, masked=masked)
 
-    def _write_masked_state(self) -> None:
-        """Room for what the masked world keeps of its lanes."""
-        c = self.c
-        for name, kind in (("alive", "i32"), ("returned", "i32"), ("budget", "i32")):
-            c.line(f"%{name} = alloca {kind}")
-        if self.small:
-            c.line("%ready = alloca i64")
-        else:
-            c.line(f"%words = alloca [{-(-len(self.blocks) // 64)} x i64], align 8")
-            c.line("%after = alloca i32")
-        if c.file_in_memory:
-            self._write_file()
-        for block in self.blocks:
-            if c.file_in_memory:
-                c.line(f"%pend{block.index} = getelementptr i32, ptr %waiting, i64 {block.index}")
-            else:
-                c.line(f"%pend{block.index} = alloca i32")
-
     def _write_warp_start(self) -> None:
         c = self.c
         c.label("warp")
