@@ -137,6 +137,8 @@ CUresult code_of(uint32_t fault) {
   case VA_FAULT_DEADLOCK:
   case VA_FAULT_TIMEOUT:
     return CUDA_ERROR_LAUNCH_TIMEOUT;
+  case VA_FAULT_RESOURCES:
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   case VA_FAULT_STACK:
     return CUDA_ERROR_HARDWARE_STACK_ERROR;
   default:

@@ -1,7 +1,9 @@
 // What device code calls by name: printf, assert, malloc and free.
 #include <cinttypes>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include "worker.h"
 
@@ -178,18 +180,30 @@ void va_h_assertfail(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *m
   va::fault(w, VA_FAULT_ASSERT, site, lane, 0, 0, 0, false, text.c_str());
 }
 
+// What device code has allocated and not freed: it may free nothing else.
+std::mutex g_heap_mutex;
+std::unordered_set<uint64_t> g_heap;
+
 // Device heap: allocations of the window region, so that every kernel may touch them.
 void va_h_malloc(va_warp *, uint32_t mask, const uint64_t *bytes, uint64_t *out) {
   for (uint32_t m = mask; m; m &= m - 1) {
     int lane = __builtin_ctz(m);
     out[lane] = bytes[lane] ? va_arena_alloc(VA_WINDOW_DEVICE, bytes[lane], 256) : 0;
+    std::lock_guard<std::mutex> lock(g_heap_mutex);
+    if (out[lane]) g_heap.insert(out[lane]);
   }
 }
 
 void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address) {
   for (uint32_t m = mask; m; m &= m - 1) {
     int lane = __builtin_ctz(m);
-    if (address[lane] && va_arena_free(address[lane]))
+    if (!address[lane]) continue;
+    bool ours;
+    {
+      std::lock_guard<std::mutex> lock(g_heap_mutex);
+      ours = g_heap.erase(address[lane]) != 0;
+    }
+    if (!ours || va_arena_free(address[lane]))
       va::fault(w, VA_FAULT_ILLEGAL_ADDRESS, site, static_cast<uint32_t>(lane), address[lane], 1,
                 0, true, nullptr);
   }

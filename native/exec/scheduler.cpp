@@ -140,6 +140,18 @@ size_t cta_window_bytes(const Launch *launch) {
   return std::max<size_t>(shared + ((local + 255) & ~size_t{255}), 256);
 }
 
+// A CTA that cannot have its memory must not be left out in silence.
+void out_of_memory(Launch *launch) {
+  if (launch->stop.exchange(true)) return;
+  va_fault &f = launch->request->fault;
+  f = va_fault{};
+  f.kind = VA_FAULT_RESOURCES;
+  f.site = 0xffffffffu;
+  snprintf(f.text, sizeof f.text,
+           "out of memory: a CTA needs %zu bytes of shared and local memory, and %u stacks",
+           cta_window_bytes(launch), launch->warps_per_cta);
+}
+
 std::unique_ptr<Cta> make_cta(Worker *worker) {
   Launch *launch = worker->launch;
   auto cta = std::make_unique<Cta>();
@@ -194,7 +206,7 @@ bool take_cta(Launch *launch, uint64_t *index) {
 void run_direct(Worker *worker) {
   Launch *launch = worker->launch;
   std::unique_ptr<Cta> cta = make_cta(worker);
-  if (!cta) return;
+  if (!cta) return out_of_memory(launch);
   uint64_t limit = thread_stack_limit();
   for (Warp &warp : cta->warps) warp.view.stack_limit = limit;
   if (_setjmp(worker->escape) == 0) {
@@ -232,9 +244,17 @@ bool admit(Worker *worker) {
     worker->spare.pop_back();
   } else {
     cta = make_cta(worker);
-    if (!cta) return false;
+    if (!cta) {
+      out_of_memory(launch);
+      return false;
+    }
     for (Warp &warp : cta->warps) {
       warp.stack = take_stack(worker);
+      if (!warp.stack.base) {
+        worker->spare.push_back(std::move(cta));
+        out_of_memory(launch);
+        return false;
+      }
       warp.view.stack_limit = reinterpret_cast<uint64_t>(warp.stack.base) + kStackReserve;
     }
   }

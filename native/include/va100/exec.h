@@ -61,7 +61,8 @@ enum va_fault_kind {
   VA_FAULT_ILLEGAL_INSTRUCTION = 5, /* text says which rule was broken */
   VA_FAULT_DEADLOCK = 6,
   VA_FAULT_STACK = 7,
-  VA_FAULT_TIMEOUT = 8
+  VA_FAULT_TIMEOUT = 8,
+  VA_FAULT_RESOURCES = 9 /* no memory to run it in */
 };
 
 typedef struct va_fault {

@@ -15,7 +15,7 @@ _SPACES: Final[Mapping[int, str]] = {0: "generic", 1: "global", 2: "shared", 3: 
 
 def describe_fault(
     known: Sequence[Site], arena: Arena, kernel: str, fault: Fault
-) -> errors.DeviceFault:
+) -> errors.Va100Error:
     """Turn a native fault record into the exception it stands for."""
     site = known[fault.site] if fault.site < len(known) else None
     place: dict[str, Any] = {
@@ -45,6 +45,8 @@ def describe_fault(
         if file:
             place |= {"file": file, "line": int(line or 0)}
         return errors.AssertFailed(condition=condition, **place)
+    if fault.kind == 9:
+        return errors.LaunchError(text, kernel=kernel)
     if fault.kind == 7:
         return errors.StackOverflow(text, **place)
     kind = errors.Deadlock if fault.kind == 6 else errors.IllegalInstruction
