@@ -55,7 +55,7 @@ class Variant(Protocol):
         """What the launch's block counters amount to."""
         ...
 
-    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.DeviceFault:
+    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
         """The exception a fault stands for."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from va100.errors import DeviceFault
+from va100.errors import Va100Error
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.jit.compile import param_layout
@@ -42,7 +42,7 @@ class JitVariant:
         """What the launch's block counters amount to."""
         return counters_from(self.compiled.costs, counts, config)
 
-    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> DeviceFault:
+    def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> Va100Error:
         """The exception a fault stands for."""
         return describe_fault(self.compiled.sites, arena, kernel, cast("Fault", fault))
 
