@@ -173,7 +173,7 @@ def test_barrier_misuse(run: Run, text: str, says: str) -> None:
 
 
 def test_barrier_that_cannot_fill(run: Run) -> None:
-    with pytest.raises(errors.Deadlock, match="barrier 2.*32 of 96"):
+    with pytest.raises(errors.Deadlock, match=r"barrier 2.*32 of 96"):
         run("u64", "bar.sync 2, 96;\nret;", [OUT], block=(32,))
     _works_again(run)
 

@@ -1,0 +1,302 @@
+"""Forward progress, barriers, determinism: what the scheduler of CTAs and warps promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.helpers.engines import load, pack
+from tests.helpers.kernels import kernel
+from va100.errors import Deadlock
+from va100.gpu.arena import Arena
+from va100.jit.engine import JitEngine
+
+
+def _run(text, arguments, *, grid=(1,), block=(32,), workers=1, **launch):
+    arena = Arena()
+    loaded = load(text, arena)
+    try:
+        places = [loaded.buffer(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        outcome = loaded.run(
+            JitEngine(workers=workers), "test", grid, block, pack(*places), **launch
+        )
+        buffers = [
+            loaded.read(place, a.dtype, a.size)
+            for place, a in zip(places, arguments, strict=True)
+            if isinstance(a, np.ndarray)
+        ]
+    finally:
+        loaded.close()
+    return buffers, outcome
+
+
+def _zeros(count: int) -> np.ndarray:
+    return np.zeros(count, np.uint32)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_lock_taken_by_every_lane(workers: int) -> None:
+    # All lanes of a warp contend; the holder sits behind the loop of the others.
+    body = """
+    mov.u32 %r8, 0;
+AGAIN:
+    setp.ge.u32 %p2, %r8, 3;
+    @%p2 bra DONE;
+SPIN:
+    atom.global.cas.b32 %r4, [%d60], 0, 1;
+    setp.ne.u32 %p0, %r4, 0;
+    @%p0 bra SPIN;
+    ld.volatile.global.u32 %r5, [%d60+4];
+    add.u32 %r5, %r5, 1;
+    st.volatile.global.u32 [%d60+4], %r5;
+    membar.gl;
+    atom.global.exch.b32 %r6, [%d60], 0;
+    add.u32 %r8, %r8, 1;
+    bra AGAIN;
+DONE:
+    ret;
+"""
+    (got,), _ = _run(
+        kernel("test", "u64", body), [_zeros(2)], grid=(4,), block=(64,), workers=workers
+    )
+    np.testing.assert_array_equal(got, [0, 3 * 4 * 64])
+
+
+def _ping_pong(who: str) -> str:
+    return f"""
+    mov.u32 %r4, %tid.x;
+    {who}
+    setp.gt.u32 %p3, %r4, 1;
+    @%p3 ret;
+    mov.u32 %r5, 0;
+LOOP:
+    ld.volatile.global.u32 %r6, [%d60];
+    and.b32 %r7, %r6, 1;
+    setp.ne.u32 %p0, %r7, %r4;
+    @%p0 bra LOOP;
+    add.u32 %r6, %r6, 1;
+    st.volatile.global.u32 [%d60], %r6;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 50;
+    @%p1 bra LOOP;
+    ret;
+"""
+
+
+def test_lanes_of_one_warp_take_turns() -> None:
+    (got,), _ = _run(kernel("test", "u64", _ping_pong("")), [_zeros(1)])
+    assert got[0] == 100
+
+
+def test_warps_take_turns() -> None:
+    who = "and.b32 %r8, %r4, 31; setp.ne.u32 %p2, %r8, 0; @%p2 ret; shr.u32 %r4, %r4, 5;"
+    (got,), _ = _run(kernel("test", "u64", _ping_pong(who)), [_zeros(1)], block=(64,))
+    assert got[0] == 100
+
+
+GRID_BARRIER = """
+    mov.u32 %r4, %nctaid.x;
+    mov.u32 %r10, 0;
+    mov.u32 %r11, %r4;
+ROUND:
+    bar.sync 0;
+    setp.ne.u32 %p0, %r3, 0;
+    @%p0 bra WAIT;
+    atom.global.add.u32 %r5, [%d60], 1;
+SPIN:
+    ld.acquire.gpu.global.u32 %r6, [%d60];
+    setp.lt.u32 %p1, %r6, %r11;
+    @%p1 bra SPIN;
+WAIT:
+    bar.sync 0;
+    add.u32 %r11, %r11, %r4;
+    add.u32 %r10, %r10, 1;
+    setp.lt.u32 %p2, %r10, 3;
+    @%p2 bra ROUND;
+    add.s64 %d1, %d61, %d0;
+    ld.volatile.global.u32 %r6, [%d60];
+    st.global.u32 [%d1], %r6;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_barrier_of_the_whole_grid(workers: int, cooperative: bool) -> None:
+    (count, got), _ = _run(
+        kernel("test", "u64 u64", GRID_BARRIER),
+        [_zeros(1), _zeros(120 * 64)],
+        grid=(120,),
+        block=(64,),
+        workers=workers,
+        cooperative=cooperative,
+    )
+    assert count[0] == 360
+    assert (got == 360).all()
+
+
+def test_last_cta_sums_what_the_others_left() -> None:
+    body = """
+    mov.u32 %r4, %nctaid.x;
+    add.u32 %r5, %r0, 1;
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1+256], %r5;
+    membar.gl;
+    atom.global.inc.u32 %r6, [%d60], %r4;
+    sub.u32 %r7, %r4, 1;
+    setp.ne.u32 %p0, %r6, %r7;
+    @%p0 ret;
+    mov.u32 %r8, 0;
+    mov.u32 %r9, 0;
+    add.s64 %d2, %d60, 256;
+SUM:
+    ld.volatile.global.u32 %r10, [%d2];
+    add.u32 %r8, %r8, %r10;
+    add.s64 %d2, %d2, 4;
+    add.u32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, %r4;
+    @%p1 bra SUM;
+    st.global.u32 [%d60+4], %r8;
+    ret;
+"""
+    (got,), _ = _run(
+        kernel("test", "u64", body), [_zeros(64 + 50)], grid=(50,), block=(1,), workers=2
+    )
+    assert got[1] == 50 * 51 // 2
+
+
+def test_warps_that_exit_are_not_waited_for() -> None:
+    body = """
+    setp.ge.u32 %p0, %r3, 64;
+    @%p0 ret;
+    bar.sync 0;
+    setp.ge.u32 %p1, %r3, 40;
+    @%p1 ret;
+    bar.sync 0;
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1], 1;
+    ret;
+"""
+    (got,), _ = _run(kernel("test", "u64", body), [_zeros(128)], block=(128,))
+    np.testing.assert_array_equal(got, [1] * 40 + [0] * 88)
+
+
+def test_warp_that_waits_for_ever_is_found() -> None:
+    body = """
+SPIN:
+    ld.volatile.global.u32 %r4, [%d60];
+    setp.eq.u32 %p0, %r4, 0;
+    @%p0 bra SPIN;
+    ret;
+"""
+    with pytest.raises(Deadlock, match="only spins"):
+        _run(kernel("test", "u64", body), [_zeros(1)], grid=(2,), workers=1)
+
+
+FLOAT_SUM = """
+    cvt.rn.f32.u32 %f0, %r0;
+    add.f32 %f0, %f0, 0f3F800000;
+    rcp.rn.f32 %f0, %f0;
+    atom.global.add.f32 %f1, [%d60], %f0;
+    add.s64 %d1, %d61, %d0;
+    st.global.f32 [%d1], %f1;
+    red.global.add.f32 [%d60+4], %f0;
+    ret;
+"""
+
+
+def test_float_atomics_give_the_same_bits_with_any_number_of_workers() -> None:
+    results = [
+        _run(
+            kernel("test", "u64 u64", FLOAT_SUM),
+            [_zeros(2), _zeros(60 * 96)],
+            grid=(60,),
+            block=(96,),
+            workers=workers,
+        )[0]
+        for workers in (1, 2, 4, 1)
+    ]
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_integer_reductions_with_many_workers(workers: int) -> None:
+    body = "red.global.add.u32 [%d60], %r0;\nred.global.max.s32 [%d60+4], %r0;\nret;"
+    (got,), _ = _run(
+        kernel("test", "u64", body), [_zeros(2)], grid=(200,), block=(64,), workers=workers
+    )
+    n = 200 * 64
+    np.testing.assert_array_equal(got, [n * (n - 1) // 2 % 2**32, n - 1])
+
+
+PRINTF = """
+.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+.global .align 1 .b8 fmt[64] = {@};
+"""
+
+
+def _print(text: bytes, stores: str, *, grid=(1,), block=(1,), workers=1, guard="") -> bytes:
+    before = PRINTF.replace("@", ", ".join(map(str, text + b"\0")))
+    body = f"""
+    {{
+    .local .align 8 .b8 args[32];
+    .reg .u64 %a;
+    mov.u64 %a, args;
+    {stores}
+    cvta.local.u64 %a, %a;
+    mov.u64 %d5, fmt;
+    {{ .param .b64 f; .param .b64 p; .param .b32 r;
+    st.param.b64 [f], %d5; st.param.b64 [p], %a;
+    {guard} call (r), vprintf, (f, p);
+    ld.param.b32 %r9, [r]; }}
+    st.global.u32 [%d60], %r9;
+    }}
+    ret;
+"""
+    _, outcome = _run(
+        kernel("test", "u64", body, before=before),
+        [_zeros(1)],
+        grid=grid,
+        block=block,
+        workers=workers,
+    )
+    return outcome.output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_printf_comes_in_order_of_cta_warp_and_lane(workers: int) -> None:
+    stores = "mov.u32 %r5, %ctaid.x; st.local.u32 [args], %r5; st.local.u32 [args+4], %r3;"
+    got = _print(b"%d.%d ", stores, grid=(9,), block=(40,), workers=workers)
+    assert got.decode().split() == [f"{c}.{t}" for c in range(9) for t in range(40)]
+
+
+def test_printf_of_lanes_that_parted() -> None:
+    stores = "setp.lt.u32 %p0, %r3, 5; setp.eq.and.u32 %p0, %r3, 3, %p0; st.local.u32 [args], %r3;"
+    assert _print(b"<%d>", stores, block=(32,), guard="@%p0") == b"<3>"
+
+
+@pytest.mark.parametrize(
+    ("text", "stores", "want"),
+    [
+        (b"100%%\n", "", b"100%\n"),
+        (b"%5d|%-5d|%05d", "".join(f"st.local.u32 [args+{4 * k}], 42;" for k in range(3)),
+         b"   42|42   |00042"),
+        (b"%x %X %o %u", "".join(f"st.local.u32 [args+{4 * k}], -1;" for k in range(4)),
+         b"ffffffff FFFFFFFF 37777777777 4294967295"),
+        (b"%lld %llx", "st.local.u64 [args], -5; st.local.u64 [args+8], 0x123456789abcdef0;",
+         b"-5 123456789abcdef0"),
+        (b"%d %f", "st.local.u32 [args], 7; st.local.f64 [args+8], 0d3FF8000000000000;",
+         b"7 1.500000"),
+        (b"%.3e %g %c", "st.local.f64 [args], 0d40C81CD6E631F8A1; "
+         "st.local.f64 [args+8], 0d3FB999999999999A; st.local.u32 [args+16], 65;",
+         b"1.235e+04 0.1 A"),
+        (b"%*d", "st.local.u32 [args], 6; st.local.u32 [args+4], 9;", b"     9"),
+        (b"%s", "mov.u64 %d6, fmt; st.local.u64 [args], %d6;", b"%s"),
+        (b"%p", "st.local.u64 [args], 0x200000200000;", b"0x200000200000"),
+        (b"tail %", "", b"tail %"),
+    ],
+)  # fmt: skip
+def test_printf_formats(text: bytes, stores: str, want: bytes) -> None:
+    assert _print(text, stores) == want
