@@ -300,7 +300,9 @@ class Context(Emitter):
         name = operand.name
         bits = self.flow.registers[name].bits
         value = self.resized(value, bits)
-        if value.dirty and name not in self.analysis.lazy_nan:
+        if value.dirty and (
+            name not in self.analysis.lazy_nan or name in self.analysis.invariant
+        ):  # once for all who read what never changes
             value = self.clean(value)
         guarded = self.instruction.guard is not None
         if name in self.analysis.invariant:
