@@ -312,6 +312,8 @@ bool all_at_barriers(const Cta *cta) {
   return cta->live_warps != 0;
 }
 
+void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane);
+
 void report_barrier_deadlock(Cta *cta) {
   for (Warp &warp : cta->warps) {
     if (warp.state != WarpState::kBarrier) continue;
@@ -326,9 +328,8 @@ void report_barrier_deadlock(Cta *cta) {
     if (cta->worker->launch->stop.exchange(true)) return;
     f = va_fault{};
     f.kind = VA_FAULT_DEADLOCK;
-    f.site = 0xffffffffu;
-    for (int i = 0; i < 3; i++) f.ctaid[i] = warp.view.ctaid[i];
-    f.tid[0] = warp.view.warp_id * VA_LANES;
+    f.site = warp.site;
+    locate(&f, cta->worker->launch->request, &warp.view, 0);
     snprintf(f.text, sizeof f.text, "%s", text);
     return;
   }
@@ -372,8 +373,7 @@ void report_spin_deadlock(Worker *worker) {
   for (auto &cta : worker->resident) {
     for (Warp &warp : cta->warps) {
       if (warp.state == WarpState::kDone) continue;
-      for (int i = 0; i < 3; i++) f.ctaid[i] = warp.view.ctaid[i];
-      f.tid[0] = warp.view.warp_id * VA_LANES;
+      locate(&f, worker->launch->request, &warp.view, 0);
       snprintf(f.text, sizeof f.text,
                "deadlock: every resident warp only spins; %zu CTAs are resident on this worker "
                "and no other may start (the chip holds %u at once)",
@@ -607,6 +607,7 @@ uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, ui
   }
   b.all = b.all && (votes & lanes) == lanes;
   warp->barrier = id;
+  warp->site = site;
   warp->state = va::WarpState::kBarrier;
   if (!va::release(cta, id)) va::pass_on(warp);
   return warp->reduced;

@@ -173,8 +173,10 @@ def test_barrier_misuse(run: Run, text: str, says: str) -> None:
 
 
 def test_barrier_that_cannot_fill(run: Run) -> None:
-    with pytest.raises(errors.Deadlock, match=r"barrier 2.*32 of 96"):
+    with pytest.raises(errors.Deadlock, match=r"barrier 2.*32 of 96") as caught:
         run("u64", "bar.sync 2, 96;\nret;", [OUT], block=(32,))
+    assert caught.value.instruction == "bar.sync 2, 96;"
+    assert caught.value.line > 0
     _works_again(run)
 
 
@@ -299,3 +301,11 @@ Q:
     (got,) = run("u64", body, [OUT])
     lanes = [k for k in range(32) if k != 9]
     assert (got[lanes] == 0x80000000).all()
+
+
+def test_deadlock_blames_a_thread_that_exists(run: Run) -> None:
+    body = "bar.sync 1, 1024;\nret;"
+    with pytest.raises(errors.Deadlock) as caught:
+        run("u64", body, [OUT], block=(7, 3, 2))
+    x, y, z = caught.value.thread
+    assert (x < 7, y < 3, z < 2) == (True, True, True)
