@@ -68,17 +68,27 @@ void return_stack(Worker *worker, Stack stack) {
     munmap(stack.base - kGuardBytes, kStackBytes + kGuardBytes);
 }
 
-// Where device functions must stop on this thread's own stack; 0 when we are not on it.
-uint64_t thread_stack_limit() {
+struct StackBounds {
+  uint64_t base = 0;
+  uint64_t bytes = 0;
+};
+
+// Asked for once: for the first thread of a process the C library reads the whole memory map.
+StackBounds thread_stack() {
   pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes)) return 0;
+  if (pthread_getattr_np(pthread_self(), &attributes)) return {};
   void *low = nullptr;
   size_t bytes = 0;
   pthread_attr_getstack(&attributes, &low, &bytes);
   pthread_attr_destroy(&attributes);
-  auto base = reinterpret_cast<uint64_t>(low);
-  auto here = reinterpret_cast<uint64_t>(&attributes);
-  return here - base < bytes ? base + 2 * kStackReserve : 0;
+  return {reinterpret_cast<uint64_t>(low), bytes};
+}
+
+// Where device functions must stop on this thread's own stack; 0 when we are not on it.
+uint64_t thread_stack_limit() {
+  static thread_local const StackBounds bounds = thread_stack();
+  auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  return here - bounds.base < bounds.bytes ? bounds.base + 2 * kStackReserve : 0;
 }
 
 thread_local Worker *t_worker = nullptr;
