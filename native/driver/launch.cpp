@@ -34,7 +34,7 @@ void require_shape(const Device &device, const Function &f, const Shape &s) {
   }
   if (threads > f.max_threads) {
     note("kernel %s was compiled for at most %u threads a block; the launch has %llu",
-         f.name.c_str(), f.max_threads, static_cast<unsigned long long>(threads));
+         f.title.c_str(), f.max_threads, static_cast<unsigned long long>(threads));
     fail(CUDA_ERROR_INVALID_VALUE);
   }
   if (f.required_block[0] && std::memcmp(f.required_block, s.block, sizeof s.block) != 0)
@@ -42,7 +42,7 @@ void require_shape(const Device &device, const Function &f, const Shape &s) {
   if (s.shared_bytes > f.dynamic_shared_limit.load(std::memory_order_relaxed)) {
     note("kernel %s: %u bytes of dynamic shared memory asked for, %u allowed; raise "
          "MAX_DYNAMIC_SHARED_SIZE_BYTES first",
-         f.name.c_str(), s.shared_bytes, f.dynamic_shared_limit.load());
+         f.title.c_str(), s.shared_bytes, f.dynamic_shared_limit.load());
     fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
@@ -70,7 +70,7 @@ const Variant &variant_for(Function &f, const uint32_t block[3]) {
   std::string text;
   const int result = compiler_compile(f.compiler_id, block, &made->code, &made->id, &text);
   if (result != CUDA_SUCCESS) {
-    say("cannot launch kernel %s: %s", f.name.c_str(),
+    say("cannot launch kernel %s: %s", f.title.c_str(),
         text.empty() ? "the compiler gave no reason" : text.c_str());
     fail(static_cast<CUresult>(result));
   }
@@ -151,7 +151,7 @@ std::string plain_text(const Function &f, const va_fault &fault) {
   snprintf(text, sizeof text,
            "kernel %s faulted (CUDA error %d) at address 0x%llx, %u bytes, by thread (%u, %u, %u) "
            "of CTA (%u, %u, %u)%s%s",
-           f.name.c_str(), code_of(fault.kind), static_cast<unsigned long long>(fault.address),
+           f.title.c_str(), code_of(fault.kind), static_cast<unsigned long long>(fault.address),
            fault.size, fault.tid[0], fault.tid[1], fault.tid[2], fault.ctaid[0], fault.ctaid[1],
            fault.ctaid[2], fault.text[0] ? ": " : "", fault.text);
   return text;

@@ -189,6 +189,7 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
     auto f = std::make_unique<va::Function>();
     f->module = module;
     f->name = info->name;
+    f->title = info->title ? info->title : info->name;
     f->compiler_id = info->compiler_id;
     for (uint32_t i = 0; i < info->param_count; ++i)
       f->parameters.push_back({info->params[i].offset_bytes, info->params[i].size_bytes});

@@ -69,6 +69,7 @@ struct Function {
   CUfunction handle = nullptr;
   va_module *module = nullptr;
   std::string name;
+  std::string title; // the name as people write it
   uint64_t compiler_id = 0;
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;

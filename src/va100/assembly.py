@@ -10,7 +10,7 @@ import atexit
 import functools
 import sys
 
-from va100.config import Settings
+from va100.config import Settings, program_name
 from va100.driver.compile import Backend, Compiler
 from va100.driver.report import write_report
 from va100.gpu.launch import Engine
@@ -57,6 +57,6 @@ def _finish(backend: Backend, settings: Settings) -> None:
             backend,
             model=settings.model,
             gpu_count=settings.gpu_count,
-            program=sys.argv[0] if sys.argv else "",
+            program=program_name(sys.argv),
         )
     backend.unregister()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -121,6 +121,22 @@ def model_name(query: str, *, origin: str) -> str:
 def inherited() -> dict[str, str]:
     """Copy the process's environment, for a child's."""
     return dict(os.environ)
+
+
+def program_name(arguments: Sequence[str]) -> str:
+    """Name what runs in this process: a script, else the executable that started Python.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        ``sys.argv``; empty or blank in an interpreter that a program without Python started.
+    """
+    if arguments and arguments[0] not in ("", "-c"):
+        return arguments[0]
+    try:
+        return str(Path("/proc/self/exe").readlink())
+    except OSError:
+        return ""
 
 
 def python_library() -> Path | None:

@@ -178,7 +178,8 @@ def test_out_of_bounds_is_readable(runtime):
         for number, text in enumerate((EXAMPLES / "out_of_bounds.cu").read_text().splitlines(), 1)
         if "// here" in text
     )
-    assert "fill" in outcome.stderr
+    assert "in kernel fill at " in outcome.stderr
+    assert outcome.stderr.count("illegal address") == 1
     assert f"out_of_bounds.cu:{line}" in outcome.stderr
 
 

@@ -14,6 +14,7 @@ from va100.cli import environment, target, toolchain
 from va100.config import Settings
 from va100.errors import SetupError
 from va100.gpu.native import NATIVE_DIR
+from va100.profile.report_schema import read_report
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LIMIT_S = 300
@@ -107,11 +108,17 @@ class TestRun:
             toolchain.compile_command(EXAMPLES / "saxpy.cu", [], compiler, binary), check=True
         )
         script = f'eval "$({sys.executable} -m va100.cli env)"; exec {binary} --n 100'
+        report = tmp_path / "report"
         outcome = subprocess.run(
-            ["/bin/sh", "-c", script], capture_output=True, text=True, check=False
+            ["/bin/sh", "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"VA100_REPORT": str(report)},
         )
         assert outcome.returncode == 0, outcome.stderr
         assert "PASSED" in outcome.stdout
+        assert read_report(report).program == str(binary)
 
     def test_doctor_is_content(self):
         outcome = va100("doctor")

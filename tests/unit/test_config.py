@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,13 @@ class TestVariables:
 def test_python_library_can_be_loaded():
     library = config.python_library()
     assert library is None or (library.exists() and ".so" in library.name)
+
+
+class TestProgramName:
+    def test_a_script_is_its_path(self):
+        assert config.program_name(["run.py", "--n"]) == "run.py"
+
+    @pytest.mark.parametrize("arguments", [[], [""], ["-c"]])
+    def test_without_a_script_it_is_the_executable(self, arguments):
+        found = config.program_name(arguments)
+        assert Path(found).samefile(sys.executable)

@@ -19,6 +19,7 @@ typedef struct va_param {
 
 typedef struct va_kernel_info {
   const char *name;
+  const char *title;    /* the name as people write it */
   uint64_t compiler_id; /* the compiler's own handle, passed back to compile */
   uint32_t param_count;
   const va_param *params;

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from va100 import errors
+from va100.driver.names import short_name
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
@@ -82,6 +83,7 @@ class _Param(ctypes.Structure):
 class _KernelInfo(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
+        ("title", ctypes.c_char_p),
         ("compiler_id", ctypes.c_uint64),
         ("param_count", ctypes.c_uint32),
         ("params", ctypes.POINTER(_Param)),
@@ -149,6 +151,20 @@ class _Kernel:
     module: LoadedModule
     name: str
 
+    @property
+    def title(self) -> str:
+        """The name as people write it."""
+        return short_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kernel's wrongdoing, as it was told."""
+
+    kernel: str
+    """Name as in the module."""
+    text: str
+
 
 @dataclass
 class Backend:
@@ -164,6 +180,8 @@ class Backend:
     kernels: dict[int, _Kernel] = field(default_factory=dict)
     modules: dict[int, LoadedModule] = field(default_factory=dict)
     variants: dict[int, Variant] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    """In the order they happened."""
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _native: Any = None
 
@@ -246,7 +264,7 @@ class Backend:
         counts = record.counters[: record.counter_count]
         return estimate(
             variant.counters(counts, config), config, variant.resources, self.chip,
-            kernel=self.kernels[record.compiler_id].name,
+            kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
 
     def _price(self, records: Any, count: int) -> int:
@@ -260,7 +278,8 @@ class Backend:
         def act() -> None:
             kernel = self.kernels[compiler_id]
             record = self.fault_type.from_address(fault)
-            error = self.variants[variant_id].explain(kernel.name, record, self.arena)
+            error = self.variants[variant_id].explain(kernel.title, record, self.arena)
+            self.faults.append(Fault(kernel.name, str(error)))
             _write(text, room, str(error))
 
         _guarded(act, text, room)
@@ -282,6 +301,7 @@ def _kernel_info(
     params = (_Param * max(len(listed), 1))(*listed)
     return _KernelInfo(
         name=name.encode(),
+        title=short_name(name).encode(),
         compiler_id=compiler_id,
         param_count=len(description.params),
         params=params,

@@ -58,9 +58,7 @@ def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, pr
     lines += [*groups.values(), *events]
     if len(events) == _EVENT_LIMIT:
         lines.append({"type": "note", "text": f"only the first {_EVENT_LIMIT} events are kept"})
-    fault = _last_fault()
-    if fault:
-        lines.append({"type": "fault", "text": fault})
+    lines += [{"type": "fault", "kernel": f.kernel, "text": f.text} for f in backend.faults]
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
@@ -154,10 +152,3 @@ def _transfer_event(transfer: Any) -> dict[str, Any]:
         "end_ns": round((transfer.start_s + transfer.duration_s) / NS),
         "bytes": transfer.bytes,
     }
-
-
-def _last_fault() -> str:
-    lib = library()
-    lib.va_driver_last_fault.restype = ctypes.c_char_p
-    text = lib.va_driver_last_fault()
-    return text.decode(errors="replace") if text else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from va100.profile.names import short_name
+from va100.driver.names import short_name
 from va100.profile.report_schema import LaunchReport, ReportEvent
 from va100.profile.table import CAVEAT
 

@@ -17,8 +17,8 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     :class:`va100.perf.timeline.Activity`), ``name``, ``device``, ``stream``, ``start_ns``,
     ``end_ns`` (integers), ``bytes`` (of a copy), ``grid``, ``block`` (of a kernel),
     ``bound_by``.
-``fault``, when a kernel did wrong
-    ``text``.
+``fault``, one a kernel that did wrong
+    ``text``, as the driver told it; ``kernel`` (name as in the module), may be left out.
 ``note``
     ``text``: what the reader of a report should know.
 """
@@ -76,6 +76,14 @@ class ReportEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFault:
+    """A kernel's wrongdoing, as the driver told it when it happened."""
+
+    text: str
+    kernel: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchReport:
     """All that one program left behind."""
 
@@ -84,7 +92,7 @@ class LaunchReport:
     program: str = ""
     kernels: tuple[KernelGroup, ...] = ()
     events: tuple[ReportEvent, ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[ReportFault, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -140,12 +148,14 @@ def _entry(line: str, number: int) -> dict[str, Any] | None:
     return entry
 
 
-def _typed(entry: dict[str, Any], number: int) -> KernelGroup | ReportEvent | str:
+def _typed(entry: dict[str, Any], number: int) -> KernelGroup | ReportEvent | ReportFault | str:
     try:
         if entry["type"] == "kernel":
             return _kernel(entry)
         if entry["type"] == "event":
             return _event(entry)
+        if entry["type"] == "fault":
+            return ReportFault(text=str(entry["text"]), kernel=str(entry.get("kernel", "")))
         return str(entry["text"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"report line {number}: {error!r} in {entry['type']}") from error

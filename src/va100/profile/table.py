@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from va100.profile.names import short_name
-from va100.profile.report_schema import KernelGroup, LaunchReport
+from va100.driver.names import short_name
+from va100.profile.report_schema import KernelGroup, LaunchReport, ReportFault
 from va100.units import time_text
 from va100.work import Dim3
 
@@ -43,7 +43,7 @@ def report_json(report: LaunchReport) -> str:
         "program": report.program,
         "estimate": CAVEAT,
         "kernels": [_kernel_entry(group) for group in report.kernels],
-        "faults": list(report.faults),
+        "faults": [_fault_entry(fault) for fault in report.faults],
         "notes": list(report.notes),
     }
     return json.dumps(summary, indent=2)
@@ -106,7 +106,7 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _closing(report: LaunchReport) -> list[str]:
-    """Say the total and what to know; of a fault the first line, as the driver told the rest."""
+    """Say the total and what to know; of a fault only where, as the driver told it at once."""
     launches = sum(group.count for group in report.kernels)
     total_s = sum(group.total_s for group in report.kernels)
     counted = f"{launches} launch{'' if launches == 1 else 'es'}"
@@ -114,11 +114,16 @@ def _closing(report: LaunchReport) -> list[str]:
     lines = [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})"]
     assumed = {note for group in report.kernels for note in group.assumed}
     lines += [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
-    return lines + [f"fault: {_first_line(fault)}" for fault in report.faults]
+    return lines + [_fault_text(fault) for fault in report.faults]
 
 
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+def _fault_text(fault: ReportFault) -> str:
+    name = short_name(fault.kernel) or "a kernel"
+    return f"fault: {name} was stopped, as told above; its time is that of the part that ran"
+
+
+def _fault_entry(fault: ReportFault) -> dict[str, Any]:
+    return {"kernel": fault.kernel, "name": short_name(fault.kernel), "text": fault.text}
 
 
 def _kernel_entry(group: KernelGroup) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from va100.profile.report_schema import LaunchReport, parse_report, read_report
+from va100.profile.report_schema import LaunchReport, ReportFault, parse_report, read_report
 from va100.work import Dim3
 
 META = {"type": "meta", "version": 1, "model": "A100-SXM4-80GB", "gpu_count": 2, "program": "a.out"}
@@ -34,7 +34,7 @@ class TestParseReport:
         assert kernel.min_s == kernel.max_s == kernel.mean_s
         (event,) = report.events
         assert (event.name, event.stream, event.moved_bytes, event.grid) == ("HtoD", 7, 64, None)
-        assert report.faults == ("700",)
+        assert report.faults == (ReportFault(text="700"),)
 
     def test_last_line_cut_off_is_skipped(self):
         cut = lines(META, KERNEL, KERNEL)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from va100.profile.report_schema import KernelGroup, LaunchReport
+from va100.profile.report_schema import KernelGroup, LaunchReport, ReportFault
 from va100.profile.table import extent_text, report_json, table_text
 from va100.work import Dim3
 
@@ -65,12 +65,19 @@ class TestTableText:
         report = LaunchReport(kernels=(group(bound_by="", occupancy=0.0),))
         assert table_text(report, width=120).splitlines()[2].split()[-2:] == ["?", "?"]
 
-    def test_faults_are_shown(self):
-        report = LaunchReport(kernels=(group(),), faults=("illegal address 0x0\n  in kernel",))
-        assert table_text(report, width=80).endswith("fault: illegal address 0x0")
+    def test_a_fault_is_pointed_to_not_told_again(self):
+        fault = ReportFault(text="illegal address 0x0\n  in kernel f", kernel="_Z1fPf")
+        text = table_text(LaunchReport(kernels=(group(),), faults=(fault,)), width=80)
+        assert text.splitlines()[-1].startswith("fault: f was stopped, as told above")
+        assert "illegal address" not in text
 
 
 class TestReportJson:
+    def test_a_fault_has_both_names_and_its_whole_text(self):
+        fault = ReportFault(text="trap executed\n  in kernel f", kernel="_Z1fPf")
+        (entry,) = json.loads(report_json(LaunchReport(faults=(fault,))))["faults"]
+        assert entry == {"kernel": "_Z1fPf", "name": "f", "text": fault.text}
+
     def test_base_units_and_both_names(self):
         entry = json.loads(report_json(REPORT))["kernels"][1]
         assert entry["kernel"] == "_Z6secondILi256EEvPf"

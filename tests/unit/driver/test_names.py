@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from va100.profile.names import short_name
+from va100.driver.names import short_name
 
 
 class TestShortName:
