@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from va100.errors import Deadlock
+from va100.errors import Deadlock, DeviceFault
 from va100.gpu.arena import WINDOW_DEVICE
 from va100.gpu.launch import LoadedModule
+from va100.ptx.isa.form import Family
 from va100.reference.barrier import Barriers
 from va100.reference.code import KernelCode, align_up
+from va100.reference.collective import missing_lanes
 from va100.reference.control import return_lanes
 from va100.reference.lanes import LANE, Lanes
 from va100.reference.storage import Storage
@@ -115,7 +117,7 @@ class Cta:
         self.launch.module.arena.free(self.shared_address)
         self.launch.module.arena.free(self.local_address)
 
-    def _deadlock(self) -> Deadlock:
+    def _deadlock(self) -> DeviceFault:
         """Describe who waits for what; the place is the first waiting lane's."""
         waiting = [
             (issue, meeting.members)
@@ -124,6 +126,8 @@ class Cta:
             for issue in meeting.issues
         ]
         for issue, members in waiting:
+            if issue.step.operation.form.family is Family.MATRIX:
+                return missing_lanes(issue, issue.bits)
             missing = (
                 members
                 & issue.warp.live

@@ -17,6 +17,7 @@ from va100.reference.half import evaluate_half
 from va100.reference.integer import evaluate_integer
 from va100.reference.issue import Issue
 from va100.reference.logic import evaluate_logic
+from va100.reference.matrix import evaluate_matrix
 from va100.reference.memory import evaluate_memory
 from va100.reference.move import evaluate_move
 
@@ -41,7 +42,7 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.BARRIER: evaluate_barrier,
     Family.WARP: evaluate_exchange,
     Family.VIDEO: not_executed,
-    Family.MATRIX: not_executed,
+    Family.MATRIX: evaluate_matrix,
     Family.TEXTURE: not_executed,
     Family.STACK: not_executed,
 }

@@ -76,6 +76,11 @@ def unsigned(value: Lanes) -> Lanes:
     return value.view(_UNSIGNED[value.dtype.itemsize])
 
 
+def unsigned_type(bits: int) -> np.dtype[Any]:
+    """Array type of raw bits of a width of whole bytes."""
+    return np.dtype(_UNSIGNED[bits // 8])
+
+
 def typed(value: Lanes, ptx_type: PtxType) -> Lanes:
     """View raw bits as the integer type they hold."""
     return signed(value) if ptx_type.is_signed else value

@@ -57,6 +57,17 @@ class Tally:
         self.sums["shared_requests"] += 1
         self.sums["shared_wavefronts"] += int(passes)
 
+    def shared_rows(self, matrices: Lanes, row_bytes: int) -> None:
+        """Count one request for matrices whose rows are read together, one after another.
+
+        Parameters
+        ----------
+        matrices : (matrices, rows) uint64
+        """
+        for addresses in matrices:
+            self.shared_access(addresses, row_bytes)
+        self.sums["shared_requests"] -= len(matrices) - 1
+
     def counters(self, *, ctas: int, warps: int) -> Counters:
         """The sums as the rest of the program reads them."""
         return Counters(

@@ -83,7 +83,13 @@ class TestTable:
                 if form.family is family and form.min_sm <= ARCHITECTURE:
                     executed = form.support is Support.EXECUTED
                     assert executed != (spelling(form) in only_parsed), spelling(form)
-        for family in (Family.VIDEO, Family.MATRIX, Family.TEXTURE, Family.STACK, Family.ASYNC):
+        for form in ISA:
+            if form.family is Family.MATRIX:
+                old = form.opcode == "wmma" and "wmma.mma" in spelling(form) and form.since < (6, 3)
+                clamped = old and ".satfinite" in spelling(form)
+                executed = form.min_sm <= ARCHITECTURE and not clamped
+                assert (form.support is Support.EXECUTED) == executed, spelling(form)
+        for family in (Family.VIDEO, Family.TEXTURE, Family.STACK, Family.ASYNC):
             assert all(f.support is Support.PARSED for f in ISA if f.family is family)
 
 
