@@ -33,6 +33,7 @@ extern const HelperEntry kDirectedHelpers[];
 extern const HelperEntry kHalfHelpers[];
 extern const HelperEntry kConvertHelpers[];
 extern const HelperEntry kRuntimeHelpers[];
+extern const HelperEntry kMatrixHelpers[];
 
 namespace {
 
@@ -103,7 +104,7 @@ const std::unordered_map<std::string, const void *> &table() {
   static const auto *all = [] {
     auto *map = new std::unordered_map<std::string, const void *>;
     for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kDirectedHelpers,
-                                    kHalfHelpers, kConvertHelpers, kRuntimeHelpers})
+                                    kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

@@ -368,7 +368,7 @@ def _split(
             if (
                 i in starts_anew
                 or effects.is_barrier(operation)
-                or effects.is_warp_sync(operation)
+                or _must_wait(flow, begin, operation)
                 or flow.operations[i - 1].opcode == "call"
             ):
                 pieces.append((begin, i, -1))
@@ -383,6 +383,18 @@ def _split(
         )
         blocks.append(Block(index, start, end, successors))
     return tuple(blocks), tuple(starts[b.index] for b in flow.blocks)
+
+
+def _must_wait(flow: FlowGraph, begin: int, operation: Operation) -> bool:
+    """Whether lanes have to wait for others before an instruction of a piece begun earlier.
+
+    After one instruction of the whole warp, those that follow find it whole.
+    """
+    if not effects.is_warp_sync(operation):
+        return False
+    whole = effects.needs_whole_warp(flow.operations[begin])
+    together = whole and flow.instructions[begin].guard is None
+    return not (effects.needs_whole_warp(operation) and together)
 
 
 def _liveness(flow: FlowGraph, blocks: tuple[Block, ...]) -> tuple[frozenset[str], ...]:

@@ -122,6 +122,19 @@ class Context(Emitter):
             self.scratch.append(f"  {name} = alloca [{count} x {element}], align 64")
         return name
 
+    def text(self, content: str) -> str:
+        """A zero-terminated string that native functions may print; ASCII without quotes."""
+        name = "text." + "".join(ch if ch.isalnum() else "_" for ch in content)
+        kind = f"[{len(content) + 1} x i8]"
+        self.declare(name, f'{{}} = private unnamed_addr constant {kind} c"{content}\\00"')
+        return f"@{name}"
+
+    def report_missing(self, lanes: str, instruction: str) -> None:
+        """Fault because only some lanes of the warp execute an instruction of all 32."""
+        self.declare("va_h_missing", "declare void {}(ptr, i32, i32, ptr) cold noreturn")
+        name = self.text(instruction)
+        self.line(f"call void @va_h_missing(ptr %w, i32 {self.site}, i32 {lanes}, ptr {name})")
+
     def function_symbol(self, name: str) -> str:
         """LLVM name of a device function."""
         return f"func.{self.symbols.addresses[name]}"

@@ -32,6 +32,8 @@ def has_destination(operation: Operation) -> bool:
     """Whether the first operand is written."""
     if operation.opcode in ("bar", "barrier"):
         return "red" in operation.modifiers
+    if operation.opcode == "wmma":
+        return "store" not in operation.modifiers
     return operation.opcode not in WITHOUT_DESTINATION
 
 
@@ -85,9 +87,14 @@ def sets_carry(operation: Operation) -> bool:
 
 def is_warp_sync(operation: Operation) -> bool:
     """A ``*.sync`` that waits for the lanes its mask names."""
-    if operation.form.family is Family.WARP:
+    if operation.form.family in (Family.WARP, Family.MATRIX):
         return "sync" in operation.modifiers
     return operation.opcode == "bar" and "warp" in operation.modifiers
+
+
+def needs_whole_warp(operation: Operation) -> bool:
+    """A ``*.sync.aligned`` that names no lanes: all 32 must execute it together."""
+    return operation.form.family is Family.MATRIX
 
 
 def is_barrier(operation: Operation) -> bool:

@@ -27,6 +27,7 @@ from va100.jit.lower.convert import lower_convert
 from va100.jit.lower.floating import lower_floating
 from va100.jit.lower.half import lower_half
 from va100.jit.lower.integer import lower_integer
+from va100.jit.lower.matrix import lower_matrix
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
 from va100.jit.lower.warp import lower_warp
@@ -63,7 +64,7 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.WARP: lower_warp,
     Family.ASYNC: _refuse_family,
     Family.VIDEO: _refuse_family,
-    Family.MATRIX: _refuse_family,
+    Family.MATRIX: lower_matrix,
     Family.TEXTURE: _refuse_family,
     Family.STACK: _refuse_family,
 }
