@@ -105,11 +105,12 @@ class _Param(ctypes.Structure):
 
 class _Info(ctypes.Structure):
     _fields_ = (
-        ("name", c_char_p), ("compiler_id", c_uint64), ("param_count", c_uint32),
+        ("name", c_char_p), ("title", c_char_p), ("compiler_id", c_uint64),
+        ("param_count", c_uint32),
         ("params", ctypes.POINTER(_Param)), ("param_bytes", c_uint32),
         ("static_shared_bytes", c_uint32), ("local_bytes", c_uint32), ("const_bytes", c_uint32),
         ("registers", c_uint32), ("max_threads", c_uint32), ("required_block", c_uint32 * 3),
-        ("ptx_version", c_uint32),
+        ("ptx_arch", c_uint32),
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ typedef struct va_kernel_info {
   uint32_t registers;
   uint32_t max_threads; /* from .maxntid/.reqntid, else 1024 */
   uint32_t required_block[3]; /* from .reqntid, else 0 */
-  uint32_t ptx_version; /* 10 * major + minor */
+  uint32_t ptx_arch; /* virtual architecture the PTX is for: 80 for compute_80 */
 } va_kernel_info;
 
 /* The compiler reports what an image holds through these, while load runs. */

@@ -94,7 +94,7 @@ class _KernelInfo(ctypes.Structure):
         ("registers", ctypes.c_uint32),
         ("max_threads", ctypes.c_uint32),
         ("required_block", ctypes.c_uint32 * 3),
-        ("ptx_version", ctypes.c_uint32),
+        ("ptx_arch", ctypes.c_uint32),
     )
 
 
@@ -312,8 +312,17 @@ def _kernel_info(
         registers=description.registers,
         max_threads=description.max_threads,
         required_block=(ctypes.c_uint32 * 3)(*description.required_block),
-        ptx_version=10 * ptx.version[0] + ptx.version[1],
+        ptx_arch=_arch(ptx),
     )
+
+
+def _arch(ptx: PtxModule) -> int:
+    """Number of the virtual architecture: 80 of ``sm_80`` and of ``sm_80a``.
+
+    Programs choose their code by it, as the attribute that CUDA calls PTX version.
+    """
+    digits = next((t.removeprefix("sm_").rstrip("af") for t in ptx.target if t[:3] == "sm_"), "")
+    return int(digits) if digits.isdecimal() else 0
 
 
 def status_of(error: errors.Va100Error) -> int:
