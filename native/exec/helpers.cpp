@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "mma_kernels.h"
 #include "worker.h"
 
 extern "C" {
@@ -106,6 +107,7 @@ const std::unordered_map<std::string, const void *> &table() {
     for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kDirectedHelpers,
                                     kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
+    for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();
   return *all;
