@@ -29,6 +29,7 @@ void va_h_stack(va_warp *w, uint32_t site, uint32_t mask);
 namespace va {
 
 extern const HelperEntry kAccessHelpers[];
+extern const HelperEntry kAsyncHelpers[];
 extern const HelperEntry kMathHelpers[];
 extern const HelperEntry kDirectedHelpers[];
 extern const HelperEntry kHalfHelpers[];
@@ -108,6 +109,7 @@ const std::unordered_map<std::string, const void *> &table() {
                                     kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
+    for (const HelperEntry *e = kAsyncHelpers; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();
   return *all;

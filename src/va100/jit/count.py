@@ -14,9 +14,9 @@ from va100.jit.analysis import analyse
 from va100.jit.compile import CompiledBlock, Layout
 from va100.jit.function import COUNTERS_PER_BLOCK
 from va100.jit.lattice import Shape
-from va100.jit.patterns import SECTOR_BYTES, Pattern, pattern_of
+from va100.jit.patterns import SECTOR_BYTES, Pattern, pattern_at, pattern_of
 from va100.ptx.isa.form import Family, Operation
-from va100.ptx.program import Instruction, Vector
+from va100.ptx.program import Immediate, Instruction, Operand, Vector
 from va100.ptx.types import Space
 from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
 
@@ -76,6 +76,8 @@ def _add(
         cost.atomics += 1
     elif operation.opcode in ("ld", "ldu", "st"):
         _add_access(cost, instruction, operation, shapes)
+    elif family is Family.ASYNC and "global" in operation.modifiers:
+        _add_copy(cost, instruction, shapes)
 
 
 def _add_access(
@@ -102,6 +104,29 @@ def _add_access(
         cost.store_bytes += size
     else:
         cost.load_bytes += size
+
+
+def _add_copy(cost: BlockCost, instruction: Instruction, shapes: Mapping[str, Shape]) -> None:
+    """``cp.async``: a read of global memory and a write of shared memory."""
+    target, source, size = instruction.operands[:3]
+    lane_bytes = size.value if isinstance(size, Immediate) else 0
+    read = _known(cost, source, shapes, lane_bytes)
+    written = _known(cost, target, shapes, lane_bytes)
+    cost.global_requests += 1
+    cost.sectors += read.sectors
+    cost.load_bytes += lane_bytes
+    cost.shared_requests += 1
+    cost.wavefronts += written.wavefronts
+
+
+def _known(
+    cost: BlockCost, address: Operand | None, shapes: Mapping[str, Shape], lane_bytes: int
+) -> Pattern:
+    pattern = pattern_at(address, shapes, lane_bytes)
+    if pattern is None:
+        cost.unknown += 1
+        return Pattern(-(-lane_bytes * WARP_SIZE // SECTOR_BYTES), 1)
+    return pattern
 
 
 def counters_from(

@@ -23,7 +23,7 @@ from va100.ptx.program import (
 
 WITHOUT_DESTINATION: Final = frozenset(
     "st red bra brx membar fence ret exit trap brkpt call prefetch prefetchu nanosleep pmevent "
-    "discard applypriority fence".split()
+    "discard applypriority fence cp".split()
 )
 TERMINATORS: Final = frozenset({"bra", "brx", "ret", "exit"})
 
@@ -34,6 +34,8 @@ def has_destination(operation: Operation) -> bool:
         return "red" in operation.modifiers
     if operation.opcode == "wmma":
         return "store" not in operation.modifiers
+    if operation.opcode == "mbarrier":
+        return operation.modifiers.isdisjoint(("init", "inval"))
     return operation.opcode not in WITHOUT_DESTINATION
 
 
@@ -106,4 +108,6 @@ def may_spin_on(operation: Operation) -> bool:
     """An access through which a loop may wait for another thread."""
     if operation.opcode == "ld":
         return operation.semantics in ("volatile", "relaxed", "acquire", "mmio")
+    if operation.opcode == "mbarrier":
+        return "test_wait" in operation.modifiers
     return operation.opcode == "atom"

@@ -20,6 +20,7 @@ from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
 from va100.jit.lattice import signed_limits
+from va100.jit.lower.asynchronous import lower_async
 from va100.jit.lower.atomic import lower_atomic
 from va100.jit.lower.compare import lower_compare
 from va100.jit.lower.control import lower_barrier, lower_control
@@ -62,7 +63,7 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.CONTROL: lower_control,
     Family.BARRIER: lower_barrier,
     Family.WARP: lower_warp,
-    Family.ASYNC: _refuse_family,
+    Family.ASYNC: lower_async,
     Family.VIDEO: _refuse_family,
     Family.MATRIX: lower_matrix,
     Family.TEXTURE: _refuse_family,

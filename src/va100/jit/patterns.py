@@ -13,7 +13,7 @@ from typing import Final
 
 from va100.jit.lattice import Shape
 from va100.ptx.isa.form import Operation
-from va100.ptx.program import Address, Instruction, Register
+from va100.ptx.program import Address, Instruction, Operand, Register
 from va100.work import WARP_SIZE
 
 SECTOR_BYTES: Final = 32
@@ -36,6 +36,13 @@ def pattern_of(
 ) -> Pattern | None:
     """Pattern of a load or store; ``None`` when the lanes' addresses are unrelated."""
     address = instruction.operands[0 if operation.opcode == "st" else 1]
+    return pattern_at(address, shapes, lane_bytes)
+
+
+def pattern_at(
+    address: Operand | None, shapes: Mapping[str, Shape], lane_bytes: int
+) -> Pattern | None:
+    """Pattern of an access by its address."""
     if not isinstance(address, Address):
         return None
     if not isinstance(address.base, Register):

@@ -63,7 +63,7 @@ def trap(issue: Issue) -> None:
 
 
 def nothing(issue: Issue) -> None:
-    """``brkpt`` without a debugger; ``nanosleep``, as no time passes here."""
+    """``brkpt`` without a debugger; ``nanosleep``, as no time passes here; ``pmevent``."""
 
 
 def call(issue: Issue) -> None:
@@ -101,6 +101,7 @@ CONTROL: Final[Mapping[str, Callable[[Issue], None]]] = {
     "trap": trap,
     "brkpt": nothing,
     "nanosleep": nothing,
+    "pmevent": nothing,
 }
 """Opcode to its function."""
 

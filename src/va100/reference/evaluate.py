@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from va100.ptx.isa.form import Family
+from va100.reference.asynchronous import evaluate_async
 from va100.reference.atomic import evaluate_atomic
 from va100.reference.barrier import evaluate_barrier
 from va100.reference.compare import evaluate_compare
@@ -37,7 +38,7 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.CONVERT: evaluate_convert,
     Family.MEMORY: evaluate_memory,
     Family.ATOMIC: evaluate_atomic,
-    Family.ASYNC: not_executed,
+    Family.ASYNC: evaluate_async,
     Family.CONTROL: evaluate_control,
     Family.BARRIER: evaluate_barrier,
     Family.WARP: evaluate_exchange,
