@@ -36,6 +36,7 @@ extern const HelperEntry kHalfHelpers[];
 extern const HelperEntry kConvertHelpers[];
 extern const HelperEntry kRuntimeHelpers[];
 extern const HelperEntry kMatrixHelpers[];
+extern const HelperEntry kCheckHelpers[];
 
 namespace {
 
@@ -106,7 +107,7 @@ const std::unordered_map<std::string, const void *> &table() {
   static const auto *all = [] {
     auto *map = new std::unordered_map<std::string, const void *>;
     for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kDirectedHelpers,
-                                    kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers})
+                                    kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers, kCheckHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = kAsyncHelpers; e->name; e++) (*map)[e->name] = e->address;

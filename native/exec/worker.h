@@ -57,6 +57,7 @@ struct Cta {
   uint8_t *local = nullptr;
   Barrier barriers[kBarriers];
   std::vector<Warp> warps;
+  void *check = nullptr;  // the checker's view of it, while it is checked
 };
 
 // What all workers of a launch share.

@@ -76,7 +76,8 @@ class TestVariables:
         assert Settings.from_environment({**HOME, **settings.variables()}) == settings
 
     def test_each_is_explained(self):
-        settings = Settings.from_environment({**HOME, "VA100_REPORT": "/r"})
+        optional = {"VA100_REPORT": "/r", "VA100_CHECK": "memcheck", "VA100_CHECK_REPORT": "/c"}
+        settings = Settings.from_environment({**HOME, **optional})
         assert set(settings.variables()) == set(config.VARIABLES)
 
 

@@ -49,7 +49,7 @@ typedef struct va_variant {
   uint32_t local_bytes; /* a thread */
   uint32_t counter_count;
   uint32_t param_bytes;
-  uint32_t reserved;
+  uint32_t check_id; /* compiled for the checker: its number there; else 0 */
 } va_variant;
 
 enum va_fault_kind {

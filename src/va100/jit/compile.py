@@ -205,8 +205,11 @@ def write_kernel(
     helpers: frozenset[str],
     *,
     counted: bool = True,
+    checked: bool = False,
 ) -> KernelText:
     """LLVM text of a kernel for one block shape; ``counted`` adds the block counters.
+
+    ``checked`` adds calls of the checker, which want all CTAs on one worker.
 
     Raises
     ------
@@ -215,13 +218,14 @@ def write_kernel(
     parts: list[str] = []
     declared: dict[str, str] = {}
     blocks: list[CompiledBlock] = []
-    flags = 0
+    flags = abi.ORDERED if checked else 0
     site = 0
     indirect: set[int] = set()
     for name in layout.functions:
         flow = layout.flows[name]
         analysis = analyse(flow, block, is_kernel=flow.function.is_kernel)
         context = _context(module, analysis, layout, site, helpers)
+        context.checked = checked
         symbol = "kernel" if name == kernel else context.function_symbol(name)
         writer = FunctionWriter(context, symbol, len(blocks), counted=counted)
         parts.append(writer.text())

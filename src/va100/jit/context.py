@@ -63,6 +63,8 @@ class Context(Emitter):
         self.called: set[str] = set()
         self.indirect: set[int] = set()
         self.ordered = False
+        self.checked = False
+        """Whether the checker is told of accesses and synchronisation."""
         self.needs_fibers = False
         self.storage_lines: list[str] = []
         self.storage_start: list[str] = []

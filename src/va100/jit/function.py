@@ -16,6 +16,7 @@ from va100.jit import abi, effects
 from va100.jit.access import address_value, outside_memory, outside_window
 from va100.jit.analysis import Block, register_parameters
 from va100.jit.calls import load_words, lower_call, store_words
+from va100.jit.checked import tell
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
@@ -298,6 +299,8 @@ class FunctionWriter(Worlds):
         c = self.c
         outer, outer_empty = c.mask, c.mask_may_be_empty
         lower = lower_call if operation.opcode == "call" else LOWERINGS[operation.form.family]
+        if c.checked:
+            lower = _told(lower)
         self.called_lanes = c.lanes
         if c.instruction.guard is None:
             lower(c, operation)
@@ -575,6 +578,16 @@ class FunctionWriter(Worlds):
         where = c.op(f"getelementptr i64, ptr {table}, i64 {index}")
         old = c.op(f"load i64, ptr {where}")
         c.line(f"store i64 {c.op(f'add i64 {old}, {amount}')}, ptr {where}")
+
+
+def _told(lower: Lowering) -> Lowering:
+    """A lowering that tells the checker first."""
+
+    def both(c: Context, op: Operation) -> None:
+        tell(c, op)
+        lower(c, op)
+
+    return both
 
 
 def _bare(held: Value | Predicate) -> Value | Predicate:
