@@ -252,6 +252,12 @@ def _destination_shape(
 ) -> Shape:
     bits = state.bits(name)
     family = operation.form.family
+    if operation.opcode == "call":
+        return varying(bits)
+    if operation.opcode == "createpolicy":
+        names = effects.reads(instruction, operation)
+        same = all(state.is_uniform(Register(n)) for n in names)
+        return uniform(bits) if same else varying(bits)
     if family is Family.MEMORY:
         return _load_shape(state, instruction, operation, bits, is_kernel=is_kernel)
     if family is Family.BARRIER or operation.opcode == "activemask":
@@ -566,7 +572,7 @@ def _awaited(flow: FlowGraph) -> frozenset[str]:
 def _reads_shared_state(
     flow: FlowGraph, instruction: Instruction, operation: Operation, *, fenced: bool
 ) -> bool:
-    if effects.may_spin_on(operation):
+    if effects.may_spin_on(operation) or operation.opcode == "call":
         return True
     if operation.opcode != "ld":
         return False

@@ -22,7 +22,7 @@ from va100.ptx.program import (
 )
 
 WITHOUT_DESTINATION: Final = frozenset(
-    "st red bra brx membar fence ret exit trap brkpt call prefetch prefetchu nanosleep pmevent "
+    "st red bra brx membar fence ret exit trap brkpt prefetch prefetchu nanosleep pmevent "
     "discard applypriority fence cp".split()
 )
 TERMINATORS: Final = frozenset({"bra", "brx", "ret", "exit"})
@@ -32,6 +32,8 @@ def has_destination(operation: Operation) -> bool:
     """Whether the first operand is written."""
     if operation.opcode in ("bar", "barrier"):
         return "red" in operation.modifiers
+    if operation.opcode == "call":
+        return True  # registers in the list of results, if any
     if operation.opcode == "wmma":
         return "store" not in operation.modifiers
     if operation.opcode == "mbarrier":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from va100.ptx.types import PtxType, Space
 from va100.reference.code import Code
 from va100.reference.frame import Frame, Group
 from va100.reference.issue import Issue
-from va100.reference.lanes import RAW, U64, Lanes, lanes_of, resize
+from va100.reference.lanes import OPAQUE, RAW, U64, Lanes, lanes_of, resize
 from va100.reference.system import SYSTEM
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def argument_value(issue: Issue, argument: Operand | None) -> Lanes:
 
 
 def _load(issue: Issue, addresses: Lanes, size_bytes: int) -> Lanes:
-    value = np.zeros(32, f"u{size_bytes}")
+    value = np.zeros(32, _raw(size_bytes))
     value[issue.mask] = issue.warp.cta.launch.storage.gather(addresses[issue.mask], size_bytes)
-    return resize(value, U64)
+    return value if value.dtype == OPAQUE else resize(value, U64)
 
 
 def _enter(issue: Issue, code: Code) -> None:
@@ -195,7 +195,7 @@ def _pass(source: Issue, value: Operand | None, target: Issue, place: Operand | 
     to = target.symbol_value(place)
     storage = source.warp.cta.launch.storage
     if not isinstance(value, Symbol) or value.name not in source.frame.code.flow.variables:
-        bits = source.read_raw(value, np.dtype(f"u{variable.size_bytes}"))
+        bits = source.read_raw(value, _raw(variable.size_bytes))
         storage.scatter(to[source.mask], bits[source.mask])
         return
     start = source.symbol_value(value)
@@ -207,7 +207,11 @@ def _pass(source: Issue, value: Operand | None, target: Issue, place: Operand | 
 def _value(source: Issue, value: Operand | None, size_bytes: int) -> Lanes:
     if isinstance(value, Symbol) and value.name in source.frame.code.flow.variables:
         return _load(source, source.symbol_value(value), size_bytes)
-    return source.read_raw(value, np.dtype(f"u{size_bytes}"))
+    return source.read_raw(value, _raw(size_bytes))
+
+
+def _raw(size_bytes: int) -> np.dtype[Any]:
+    return OPAQUE if size_bytes == OPAQUE.itemsize else np.dtype(f"u{size_bytes}")
 
 
 def _pieces(variable: Variable) -> list[tuple[int, int]]:
