@@ -49,6 +49,7 @@ typedef struct va_launch_record {
   uint32_t device;
   uint32_t counter_count;
   const uint64_t *counters;
+  uint64_t footprint_bytes; /* of the allocations that arguments point into; 0: none known */
   double duration_s; /* out, of price */
 } va_launch_record;
 

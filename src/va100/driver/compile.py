@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from va100 import errors
@@ -111,6 +111,7 @@ class LaunchRecord(ctypes.Structure):
         ("device", ctypes.c_uint32),
         ("counter_count", ctypes.c_uint32),
         ("counters", ctypes.POINTER(ctypes.c_uint64)),
+        ("footprint_bytes", ctypes.c_uint64),
         ("duration_s", ctypes.c_double),
     )
 
@@ -261,9 +262,10 @@ class Backend:
         """What an A100 would take for a finished launch."""
         variant = self.variants[record.variant_id]
         config = config_of(record)
-        counts = record.counters[: record.counter_count]
+        counters = variant.counters(record.counters[: record.counter_count], config)
         return estimate(
-            variant.counters(counts, config), config, variant.resources, self.chip,
+            replace(counters, footprint_bytes=float(record.footprint_bytes)),
+            config, variant.resources, self.chip,
             kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
 
