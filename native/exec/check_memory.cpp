@@ -117,6 +117,18 @@ Tracked *tracked_at(State &s, uint64_t address, uint64_t *offset) {
   return *offset < it->second.bytes ? &it->second : nullptr;
 }
 
+void add_leak(State &s, uint64_t base, uint64_t bytes) {
+  va_check_finding f{};
+  f.kind = VA_FOUND_LEAK;
+  f.count = 1;
+  f.address = base;
+  f.space = kGlobal;
+  f.has_near = 1;
+  f.near = va_allocation{base, bytes, 0, 0};
+  f.first.site = f.second.site = kNoSite;
+  s.findings.push_back(f);
+}
+
 }  // namespace
 
 void tell_near(va_check_finding *f, uint64_t address) {
@@ -275,21 +287,21 @@ void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes) {
     target->defined.assign(there + i, source->defined.test(here + i));
 }
 
+void va_check_leaked(uint64_t base) {
+  State &s = state();
+  if (!s.tools) return;
+  const std::lock_guard<std::mutex> lock(s.mutex);
+  auto it = s.tracked.find(base);
+  if (it == s.tracked.end()) return;
+  if (s.on(VA_CHECK_MEMORY)) add_leak(s, base, it->second.bytes);
+  s.tracked.erase(it);
+}
+
 void va_check_leaks(void) {
   State &s = state();
   if (!s.on(VA_CHECK_MEMORY)) return;
   const std::lock_guard<std::mutex> lock(s.mutex);
-  for (const auto &[base, tracked] : s.tracked) {
-    va_check_finding f{};
-    f.kind = VA_FOUND_LEAK;
-    f.count = 1;
-    f.address = base;
-    f.space = kGlobal;
-    f.has_near = va_arena_find(base, &f.near) != 0;
-    f.near.bytes = tracked.bytes;
-    f.first.site = f.second.site = kNoSite;
-    s.findings.push_back(f);
-  }
+  for (const auto &[base, tracked] : s.tracked) add_leak(s, base, tracked.bytes);
 }
 
 }  // extern "C"

@@ -83,6 +83,7 @@ VA_EXPORT void va_check_leaks(void);
 /* The driver tells: memory given to the client and taken back, bytes that became defined. */
 VA_EXPORT void va_check_allocated(uint64_t base, uint64_t bytes, int defined);
 VA_EXPORT void va_check_released(uint64_t base);
+VA_EXPORT void va_check_leaked(uint64_t base); /* its context went away */
 VA_EXPORT void va_check_bad_free(uint64_t address);
 VA_EXPORT void va_check_bad_range(uint64_t address, uint64_t bytes);
 VA_EXPORT void va_check_filled(uint64_t to, uint64_t bytes);

@@ -128,7 +128,7 @@ def _memory(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         first=_access(raw.first, kernel),
         space=space,
         address=raw.address,
-        size_bytes=raw.size,
+        size_bytes=raw.near.bytes if raw.kind == _LEAK else raw.size,
         details=_near(raw, space),
     )
 

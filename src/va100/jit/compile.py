@@ -197,7 +197,7 @@ def _local_bytes(
         return _RECURSION_BYTES
 
 
-def write_kernel(
+def write_kernel(  # noqa: PLR0913  what, for whom, with what added
     module: PtxModule,
     kernel: str,
     layout: Layout,

@@ -42,6 +42,9 @@ class Placement:
 class Context(Emitter):
     """State of the emission of one PTX function."""
 
+    checked = False
+    """Whether the checker is told of accesses and synchronisation."""
+
     def __init__(self, analysis: Analysis, symbols: Symbols, place: Placement) -> None:
         super().__init__()
         self.analysis = analysis
@@ -63,8 +66,6 @@ class Context(Emitter):
         self.called: set[str] = set()
         self.indirect: set[int] = set()
         self.ordered = False
-        self.checked = False
-        """Whether the checker is told of accesses and synchronisation."""
         self.needs_fibers = False
         self.storage_lines: list[str] = []
         self.storage_start: list[str] = []
