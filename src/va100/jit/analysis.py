@@ -254,7 +254,7 @@ def _destination_shape(
     family = operation.form.family
     if operation.opcode == "call":
         return varying(bits)
-    if operation.opcode == "createpolicy":
+    if operation.opcode == "createpolicy" or family is Family.VIDEO:
         names = effects.reads(instruction, operation)
         same = all(state.is_uniform(Register(n)) for n in names)
         return uniform(bits) if same else varying(bits)

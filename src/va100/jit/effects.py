@@ -20,6 +20,7 @@ from va100.ptx.program import (
     TextureAddress,
     Vector,
 )
+from va100.ptx.video import whole_register
 
 WITHOUT_DESTINATION: Final = frozenset(
     "st red bra brx membar fence ret exit trap brkpt prefetch prefetchu nanosleep pmevent "
@@ -60,17 +61,23 @@ def registers_in(operand: Operand | None) -> Iterator[str]:
             yield from registers_in(part)
 
 
+def _names(operand: Operand | None, operation: Operation) -> Iterator[str]:
+    """Registers of an operand, without what video instructions select of them."""
+    is_video = operation.form.family is Family.VIDEO
+    return registers_in(whole_register(operand) if is_video else operand)
+
+
 def writes(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers written, in operand order."""
     if not instruction.operands or not has_destination(operation):
         return ()
-    return tuple(registers_in(instruction.operands[0]))
+    return tuple(_names(instruction.operands[0], operation))
 
 
 def reads(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers read, the guard included."""
     skip = 1 if has_destination(operation) else 0
-    names = [n for operand in instruction.operands[skip:] for n in registers_in(operand)]
+    names = [n for operand in instruction.operands[skip:] for n in _names(operand, operation)]
     if instruction.guard is not None:
         names.append(instruction.guard.register)
     if operation.opcode in ("addc", "subc", "madc"):

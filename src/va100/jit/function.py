@@ -32,6 +32,7 @@ from va100.jit.lower.integer import lower_integer
 from va100.jit.lower.matrix import lower_matrix
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
+from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.pure import select
 from va100.jit.transfer import needs_guard
@@ -65,7 +66,7 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.BARRIER: lower_barrier,
     Family.WARP: lower_warp,
     Family.ASYNC: lower_async,
-    Family.VIDEO: _refuse_family,
+    Family.VIDEO: lower_video,
     Family.MATRIX: lower_matrix,
     Family.TEXTURE: _refuse_family,
     Family.STACK: _refuse_family,

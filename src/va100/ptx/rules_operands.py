@@ -31,6 +31,7 @@ from va100.ptx.program import (
     Vector,
 )
 from va100.ptx.types import PtxType, Space
+from va100.ptx.video import selector_problem
 
 Report = Callable[[str], None]
 
@@ -99,6 +100,10 @@ class OperandRules:
             self._place(operation, place, operand, report)
         if operation.opcode == "mov":
             self._move(operation, instruction, report)
+        if operation.form.family is Family.VIDEO and (
+            problem := selector_problem(operation, instruction.operands)
+        ):
+            report(problem)
         if operation.form.family is Family.MATRIX:
             self._tiles(operation, instruction, report)
         self._ranges(operation, instruction, report)

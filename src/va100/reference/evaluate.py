@@ -21,6 +21,7 @@ from va100.reference.logic import evaluate_logic
 from va100.reference.matrix import evaluate_matrix
 from va100.reference.memory import evaluate_memory
 from va100.reference.move import evaluate_move
+from va100.reference.video import evaluate_video
 
 
 def not_executed(issue: Issue) -> None:
@@ -42,7 +43,7 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.CONTROL: evaluate_control,
     Family.BARRIER: evaluate_barrier,
     Family.WARP: evaluate_exchange,
-    Family.VIDEO: not_executed,
+    Family.VIDEO: evaluate_video,
     Family.MATRIX: evaluate_matrix,
     Family.TEXTURE: not_executed,
     Family.STACK: not_executed,
