@@ -59,6 +59,7 @@ enum va_mma_flag : uint32_t {
   VA_MMA_RZ = 8,  // f64 only, as the next two
   VA_MMA_RM = 16,
   VA_MMA_RP = 32,
+  VA_MMA_PORTABLE = 64,  // use what any processor runs
 };
 
 // Stacks of matrices in rows, each without gaps; d = a b + c.  Integers of eight or four bits and

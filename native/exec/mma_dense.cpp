@@ -18,6 +18,10 @@ constexpr size_t kWidth = 8;             // columns of a panel
 constexpr size_t kChunk = 256;           // k that panel and rows stay in the first cache for
 constexpr size_t kGroupNumbers = 1 << 20;  // of a taken apart at a time
 
+const Kernels &kernels_of(const Product &p) {
+  return (p.flags & VA_MMA_PORTABLE ? kPlainBuild : build()).kernels;
+}
+
 size_t rounded_up(size_t x, size_t to) { return (x + to - 1) / to * to; }
 
 // Rows of eight columns of b from `column` on, zeros around it.
@@ -150,7 +154,7 @@ class AlignedJob {
   }
 
   const Product &p_;
-  const Kernels &kernels_ = build().kernels;
+  const Kernels &kernels_ = kernels_of(p_);
   size_t count_ = 0, depth_ = 0;
   bool prepared_ = false, panel_wide_ = false;
   const Raw *raw_ = nullptr;
@@ -178,7 +182,7 @@ class DoubleJob {
     copy_panel(p_, b, depth, column, b_.data());
   }
   void run(size_t from, size_t depth, const uint32_t *, double *sums) {
-    build().kernels.double_rows(p_.flags, a_.data() + from, depth_, b_.data() + from * kWidth,
+    kernels_of(p_).double_rows(p_.flags, a_.data() + from, depth_, b_.data() + from * kWidth,
                                 count_, depth, sums);
   }
 
@@ -209,7 +213,7 @@ class IntegerJob {
   }
   void run(size_t from, size_t depth, const uint32_t *index, int32_t *sums) {
     size_t step = p_.kind == VA_MMA_INT8 ? 32 : 64;
-    build().kernels.integer_rows(p_.flags & VA_MMA_SATFINITE, a_.data() + from, depth_,
+    kernels_of(p_).integer_rows(p_.flags & VA_MMA_SATFINITE, a_.data() + from, depth_,
                                  b_.data() + (index ? 0 : from * kWidth),
                                  index ? index + from : nullptr, count_, depth, step, sums);
   }
@@ -253,7 +257,7 @@ class BitJob {
   }
   void run(size_t from, size_t, const uint32_t *, int32_t *sums) {
     if (from) return;  // all of k in one go
-    build().kernels.bit_rows(p_.kind == VA_MMA_B1_AND, a_.data(), b_.data(), count_, words_, sums);
+    kernels_of(p_).bit_rows(p_.kind == VA_MMA_B1_AND, a_.data(), b_.data(), count_, words_, sums);
   }
 
  private:
@@ -306,7 +310,7 @@ class VoltaJob {
   }
 
   const Product &p_;
-  const Kernels &kernels_ = build().kernels;
+  const Kernels &kernels_ = kernels_of(p_);
   size_t count_ = 0, depth_ = 0;
   std::vector<uint16_t> raw_;
   std::vector<float> a_, b_, halves_;
