@@ -20,7 +20,7 @@ from va100.check.session import Session
 from va100.config import Settings, program_name
 from va100.driver.compile import Backend, Compiler
 from va100.driver.names import short_name
-from va100.driver.report import write_report
+from va100.driver.report import begin_report, finish_report
 from va100.gpu.launch import Engine
 from va100.jit.compiler import JitCompiler
 from va100.jit.engine import JitEngine
@@ -86,6 +86,13 @@ def connect() -> Backend:
     jit = _jit(settings)
     backend = Backend(compiler=JitCompiler(jit), chip=settings.chip, fault_type=Fault)
     backend.register()
+    if settings.report is not None:
+        begin_report(
+            settings.report,
+            model=settings.model,
+            gpu_count=settings.gpu_count,
+            program=program_name(sys.argv),
+        )
     session = check_session(settings, jit)
     atexit.register(_finish, backend, settings, session)
     return backend
@@ -101,11 +108,5 @@ def _finish(backend: Backend, settings: Settings, session: Session | None) -> No
     if session is not None:
         session.finish()
     if settings.report is not None:
-        write_report(
-            settings.report,
-            backend,
-            model=settings.model,
-            gpu_count=settings.gpu_count,
-            program=program_name(sys.argv),
-        )
+        finish_report(settings.report, backend)
     backend.unregister()

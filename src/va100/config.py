@@ -131,8 +131,8 @@ def model_name(query: str, *, origin: str) -> str:
     if chips:
         names = ", ".join(chip.name for chip in chips)
         raise SetupError(f"{origin}={query} leaves a choice", remedy=f"name one of {names}")
-    near = [name for name in close_names(query) if _chips(name)]
-    names = ", ".join(near or [chip.name for chip in _chips("A100")])
+    near = [chip.name for name in close_names(query) for chip in _chips(name)]
+    names = ", ".join(dict.fromkeys(near or [chip.name for chip in _chips("A100")]))
     raise SetupError(f"{origin}={query} is no A100 model", remedy=f"name one of {names}")
 
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO, cast
 
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
@@ -61,7 +61,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="more flags for nvcc, in one word",
     )
-    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
+    )
     parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
@@ -91,13 +93,23 @@ def run(args: argparse.Namespace) -> int:
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
+    if args.target is None:
+        raise SetupError("no TARGET was named", remedy=target.HINT)
+    for name in (args.timeline, args.json):
+        _require_writable(name)
     started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
         report_path = settings.report or Path(scratch, "report")
         settings = replace(settings, report=report_path)
         status = execute(started, settings, verb="run", output_is_json=args.json == STANDARD_OUTPUT)
-        report = replace(_read(report_path), program=args.target)
+        report = _read(report_path)
+    report = replace(
+        report,
+        model=report.model or settings.model,
+        gpu_count=settings.gpu_count,
+        program=args.target,
+    )
     _show(report, args)
     return status
 
@@ -129,9 +141,20 @@ def _columns() -> int:
         return _FILE_COLUMNS
 
 
+def _require_writable(name: str | None) -> None:
+    """Find out before a program runs for long that what it leaves could not be kept."""
+    if name not in (None, STANDARD_OUTPUT):
+        _opened(name, "a").close()
+
+
 def _write(name: str, text: str) -> None:
+    with _opened(name, "w") as file:
+        file.write(text + "\n")
+
+
+def _opened(name: str, mode: str) -> TextIO:
     try:
-        Path(name).write_text(text + "\n", encoding="utf-8")
+        return cast("TextIO", Path(name).open(mode, encoding="utf-8"))
     except OSError as error:
         raise SetupError(
             f"{name}: {error.strerror}", remedy="name a file that can be written"

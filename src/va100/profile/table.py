@@ -27,7 +27,8 @@ def table_text(report: LaunchReport, *, width: int) -> str:
     columns nothing more is taken away.
     """
     if not report.kernels:
-        return "no kernel was launched"
+        nothing = ["no kernel was launched"] if report.complete else []
+        return "\n".join([*nothing, *_remarks(report)])
     kernels = sorted(report.kernels, key=lambda group: -group.total_s)
     rows = [_TITLES, *(_row(group) for group in kernels)]
     lines = _laid_out(_columns_that_fit(rows, max(width, _LEAST_WIDTH)), width)
@@ -106,15 +107,19 @@ def _shortened(name: str, width: int) -> str:
 
 
 def _closing(report: LaunchReport) -> list[str]:
-    """Say the total and what to know; of a fault only where, as the driver told it at once."""
+    """Say the total and what to know."""
     launches = sum(group.count for group in report.kernels)
     total_s = sum(group.total_s for group in report.kernels)
     counted = f"{launches} launch{'' if launches == 1 else 'es'}"
     on = f" on {report.model}" if report.model else ""
-    lines = [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})"]
+    return [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})", *_remarks(report)]
+
+
+def _remarks(report: LaunchReport) -> list[str]:
+    """What to know: of a fault only where, as the driver told it when it happened."""
     assumed = {note for group in report.kernels for note in group.assumed}
-    lines += [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
-    return lines + [_fault_text(fault) for fault in report.faults]
+    notes = [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
+    return notes + [_fault_text(fault) for fault in report.faults]
 
 
 def _fault_text(fault: ReportFault) -> str:

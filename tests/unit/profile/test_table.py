@@ -71,6 +71,11 @@ class TestTableText:
         assert text.splitlines()[-1].startswith("fault: f was stopped, as told above")
         assert "illegal address" not in text
 
+    def test_nothing_launched_and_nothing_reported_differ(self):
+        assert table_text(LaunchReport(), width=80) == "no kernel was launched"
+        died = LaunchReport(complete=False, notes=("it died",))
+        assert table_text(died, width=80) == "note: it died"
+
 
 class TestReportJson:
     def test_a_fault_has_both_names_and_its_whole_text(self):
