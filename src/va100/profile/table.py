@@ -16,6 +16,8 @@ _RIGHT: Final = frozenset({3, 4, 5, 7})
 """Columns of numbers."""
 _GAP: Final = "  "
 _LEAST_NAME: Final = 12
+_LEAST_TAIL: Final = 4
+"""Of a name that is cut, the least to show of its end."""
 _LEAST_WIDTH: Final = 40
 CAVEAT: Final = "first estimate from counted instructions and bytes, not a measurement"
 
@@ -99,10 +101,17 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _shortened(name: str, width: int) -> str:
-    """Cut the middle out: both a name's start and its template arguments tell kernels apart."""
+    """Leave out what tells kernels apart least: namespaces, then the middle of what is left.
+
+    The function's own name stays whole while it fits, and the last template arguments, too.
+    """
     if len(name) <= width:
         return name
-    head = (width - 2) // 2
+    own, bracket, arguments = name.partition("<")
+    name = own.rpartition("::")[2] + bracket + arguments
+    if len(name) <= width:
+        return name
+    head = max((width - 2) // 2, min(len(name.partition("<")[0]), width - 2 - _LEAST_TAIL))
     return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
 
 
