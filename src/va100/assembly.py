@@ -11,12 +11,8 @@ import functools
 import re
 import sys
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from va100.check.explain import CheckedKernel
-from va100.check.findings import Tool
-from va100.check.flow import VariantFlow
-from va100.check.session import Session
 from va100.config import Settings, program_name
 from va100.driver.compile import Backend, Compiler
 from va100.driver.names import short_name
@@ -25,6 +21,10 @@ from va100.gpu.launch import Engine
 from va100.jit.compiler import JitCompiler
 from va100.jit.engine import JitEngine
 from va100.jit.native import Fault
+
+if TYPE_CHECKING:
+    from va100.check.explain import CheckedKernel
+    from va100.check.session import Session
 
 STRICT_WARP: Final = "strict-warp"
 
@@ -62,6 +62,10 @@ def check_session(settings: Settings, jit: JitEngine) -> Session | None:
     """The checker the settings ask for, for kernels of one engine."""
     if not settings.check:
         return None
+    # Only imported when asked for, as the oracle is.
+    from va100.check.findings import Tool  # noqa: PLC0415
+    from va100.check.session import Session  # noqa: PLC0415
+
     tools = [Tool(name) for name in settings.check if name != STRICT_WARP]
     session = Session(
         tools, partial(_checked_kernel, jit), strict_warp=STRICT_WARP in settings.check
@@ -74,6 +78,9 @@ def check_session(settings: Settings, jit: JitEngine) -> Session | None:
 def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
     if not 0 < number <= len(jit.checked_kernels):
         return None
+    from va100.check.explain import CheckedKernel  # noqa: PLC0415
+    from va100.check.flow import VariantFlow  # noqa: PLC0415
+
     name, compiled = jit.checked_kernels[number - 1]
     layout = compiled.lay_out()
     return CheckedKernel(name, compiled.sites, VariantFlow(layout.functions, layout.flows))
