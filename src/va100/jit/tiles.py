@@ -12,8 +12,9 @@ from va100.jit.access import LANES
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.numerics import tiles
+from va100.numerics.tiles import Walk
 from va100.ptx.isa.form import Operation
-from va100.ptx.isa.tiles import Tile, shape_of
+from va100.ptx.isa.tiles import Tile, moved_of, shape_of
 from va100.ptx.program import Operand, Vector
 from va100.ptx.types import PtxType
 
@@ -58,33 +59,26 @@ def register_at(c: Context, where: str, index: int, bits: int = 32) -> str:
 
 def geometry(c: Context, op: Operation, tile: Tile) -> tuple[int, str, int]:
     """Width of a tile's words, the table native functions read, elements of a line."""
-    bits, numbers, line_elements = _numbers(
-        "c" if tile.role == "d" else tile.role,
-        shape_of(op),
-        tile.type.bits,
-        tile.registers,
-        tile.layout,
-    )
+    walk = walk_of(op)
     extent = "x".join(map(str, shape_of(op)))
     name = f"tile.{tile.role}.{extent}.{tile.type.bits}.{tile.registers}.{tile.layout}"
+    numbers = _numbers(walk, tile.type.bits)
     listed = ", ".join(f"i16 {n}" for n in numbers)
     c.declare(name, f"{{}} = private unnamed_addr constant [{len(numbers)} x i16] [{listed}]")
-    return bits, f"@{name}", line_elements
+    return walk.bits, f"@{name}", walk.line_elements
 
 
 @lru_cache(maxsize=256)
-def _numbers(
-    role: str, shape: tuple[int, int, int], bits: int, registers: int, layout: str
-) -> tuple[int, tuple[int, ...], int]:
+def walk_of(op: Operation) -> Walk:
+    """Words in which ``wmma.load`` or ``wmma.store`` moves its tile."""
+    tile = moved_of(op)
+    role = "c" if tile.role == "d" else tile.role
+    once = tiles.wmma_fragment(role, shape_of(op), tile.type.bits)
+    return tiles.walk(tiles.with_copies(once, tile.registers), tile.layout)
+
+
+def _numbers(walk: Walk, bits: int) -> list[int]:
     """Words, lines, bytes of a line, words of a register; then the word of every lane."""
-    fragment = tiles.with_copies(tiles.wmma_fragment(role, shape, bits), registers)
-    walk = tiles.walk(fragment, layout)
-    per_word = walk.bits // bits
-    places = (walk.line * walk.line_elements + walk.along) // per_word
-    head = (
-        len(walk.line),
-        walk.line_count,
-        walk.line_elements * bits // 8,
-        walk.per_register,
-    )
-    return walk.bits, (*head, *places.reshape(-1).tolist()), walk.line_elements
+    places = (walk.line * walk.line_elements + walk.along) // (walk.bits // bits)
+    head = (len(walk.line), walk.line_count, walk.line_elements * bits // 8, walk.per_register)
+    return [*head, *places.reshape(-1).tolist()]
