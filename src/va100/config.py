@@ -7,6 +7,7 @@ The native core reads the same variables by itself, since it also runs where no 
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -159,12 +160,13 @@ def program_name(arguments: Sequence[str]) -> str:
 
 def python_library() -> Path | None:
     """Find the shared library of this Python, which programs without one load to compile."""
-    folder: str | None = sysconfig.get_config_var("LIBDIR")
-    for key in ("INSTSONAME", "LDLIBRARY"):
-        name: str | None = sysconfig.get_config_var(key)
-        if folder and name and ".so" in name and (Path(folder) / name).exists():
-            return Path(folder) / name
-    return None
+    told = [sysconfig.get_config_var(key) for key in ("INSTSONAME", "LDLIBRARY")]
+    names = [name for name in told if name and ".so" in name]
+    # A static interpreter may have its library beside it all the same, as Debian's and Conda's.
+    names.append(f"libpython{sysconfig.get_python_version()}.so.1.0")
+    folders = [sysconfig.get_config_var("LIBDIR"), str(Path(sys.base_prefix, "lib"))]
+    candidates = (Path(folder, name) for name in names for folder in folders if folder)
+    return next((path for path in candidates if path.exists()), None)
 
 
 def _chips(query: str) -> list[ChipSpec]:

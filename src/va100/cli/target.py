@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from va100.cli.toolchain import compiled
-from va100.config import Settings
+from va100.cli.toolchain import INSTALL_LIBPYTHON, compiled
+from va100.config import Settings, python_library
 from va100.errors import SetupError
 
 _ELF: Final = b"\x7fELF"
@@ -44,6 +44,12 @@ def command(
     path = located(target, settings)
     kind = kind_of(path)
     if kind is Kind.CUDA:
+        if python_library() is None:
+            raise SetupError(
+                f"{sys.executable} has no shared library, which a program without Python loads "
+                "to compile its kernels",
+                remedy=INSTALL_LIBPYTHON,
+            )
         return [str(compiled(path, nvcc_flags, settings)), *arguments]
     if kind is Kind.PYTHON:
         return [sys.executable, "-m", "va100.cli.boot", str(path), *arguments]
