@@ -3,6 +3,7 @@
 
 #include "worker.h"
 
+static_assert(offsetof(va_warp, clock) == 128);
 static_assert(offsetof(va_warp, params) == 0);
 static_assert(offsetof(va_warp, shared) == 8);
 static_assert(offsetof(va_warp, local) == 16);

@@ -22,7 +22,6 @@ uint32_t va_h_match_all(uint32_t mask, const uint32_t *members, const uint64_t *
 int64_t va_h_next(const uint64_t *words, uint32_t count, uint32_t from);
 void va_h_stuck(va_warp *w, uint32_t site);
 void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target);
-uint64_t va_h_clock(va_warp *w);
 void va_h_stack(va_warp *w, uint32_t site, uint32_t mask);
 }
 
@@ -91,7 +90,6 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
                                     {"va_h_next", VA_ADDRESS(va_h_next)},
                                     {"va_h_stuck", VA_ADDRESS(va_h_stuck)},
                                     {"va_h_bad_call", VA_ADDRESS(va_h_bad_call)},
-                                    {"va_h_clock", VA_ADDRESS(va_h_clock)},
                                     {"va_h_stack", VA_ADDRESS(va_h_stack)},
                                     {"va_h_redux_add", VA_ADDRESS(va::redux<va::RAdd>)},
                                     {"va_h_redux_and", VA_ADDRESS(va::redux<va::RAnd>)},
@@ -213,7 +211,5 @@ void va_h_stack(va_warp *w, uint32_t site, uint32_t mask) {
   va::fault(w, VA_FAULT_STACK, site, static_cast<uint32_t>(__builtin_ctz(mask ? mask : 1)), 0, 0,
             0, false, "stack overflow: calls are nested too deeply");
 }
-
-uint64_t va_h_clock(va_warp *w) { return ++va::warp_of(w)->clock; }
 
 }  // extern "C"

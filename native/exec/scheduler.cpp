@@ -202,7 +202,7 @@ void begin(Cta *cta, uint64_t index) {
     warp.view.smid = smid;
     warp.view.sample = sample;
     warp.state = WarpState::kReady;
-    warp.clock = 0;
+    warp.view.clock = 0;
   }
 }
 

@@ -36,7 +36,6 @@ struct alignas(VA_WARP_STRIDE) Warp {
   uint32_t barrier = 0;
   uint32_t site = 0;      // of the barrier instruction
   uint32_t reduced = 0;  // what a bar.red gave this warp
-  uint64_t clock = 0;     // readings of %clock so far
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");

@@ -29,6 +29,7 @@ typedef struct va_warp {
   void *scheduler;            /* 104 private */
   uint64_t sample;            /* 112 non-zero: count sectors and banks in this CTA */
   uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
+  uint64_t clock;             /* 128 instructions issued so far, where a kernel looks at the time */
 } va_warp;
 
 /* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */

@@ -23,6 +23,7 @@ GRIDID: Final = 88
 ENVREG12: Final = 96
 SAMPLE: Final = 112
 STACK_LIMIT: Final = 120
+CLOCK: Final = 128
 
 WARP_STRIDE: Final = 256
 """Bytes from one warp's view to the next."""

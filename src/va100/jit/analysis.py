@@ -252,7 +252,7 @@ def _destination_shape(
 ) -> Shape:
     bits = state.bits(name)
     family = operation.form.family
-    if operation.opcode == "call":
+    if operation.opcode == "call" or family is Family.STACK:
         return varying(bits)
     if operation.opcode == "createpolicy" or family is Family.VIDEO:
         names = effects.reads(instruction, operation)

@@ -123,9 +123,20 @@ def _argument_array(c: Context, names: list[str]) -> str:
 
 def _next_frame(c: Context) -> str:
     """Local memory of the callee starts where the caller's ends."""
+    if c.allocates:
+        return _above_all(c)
     if c.is_kernel:
         return str(c.frame_bytes)
     return c.op(f"add i64 %frame, {c.frame_bytes}")
+
+
+def _above_all(c: Context) -> str:
+    """The first place, for a frame, that no lane has taken from its stack."""
+    ends = c.op("load <32 x i64>, ptr %stack.end, align 64")
+    name = "llvm.vector.reduce.umax.v32i64"
+    c.declare(name, "declare i64 {}(<32 x i64>)")
+    highest = c.op(f"call i64 @{name}(<32 x i64> {ends})")
+    return c.op(f"and i64 {c.op(f'add i64 {highest}, 15')}, -16")
 
 
 def _call_function(c: Context, symbol: str, names: list[str], target: str) -> None:

@@ -42,6 +42,10 @@ class Placement:
 class Context(Emitter):
     """State of the emission of one PTX function."""
 
+    allocates = False
+    """Whether the function takes memory from its stack."""
+    timed = False
+    """Whether the kernel looks at the time, so that its warps count what they issue."""
     checked = False
     """Whether the checker is told of accesses and synchronisation."""
 
@@ -274,6 +278,8 @@ class Context(Emitter):
             return held
         if name not in self.flow.registers:
             value = self.special(name, bits)
+            if name.startswith(("%clock", "%globaltimer")):
+                return value  # the next reading is another one
         elif name in self.analysis.invariant or name in self.analysis.stored:
             value = self._load_register(name)
         else:

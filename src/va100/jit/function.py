@@ -17,6 +17,7 @@ from va100.jit.access import address_value, outside_memory, outside_window
 from va100.jit.analysis import Block, register_parameters
 from va100.jit.calls import load_words, lower_call, store_words
 from va100.jit.checked import tell
+from va100.jit.clock import advance
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
@@ -32,6 +33,7 @@ from va100.jit.lower.integer import lower_integer
 from va100.jit.lower.matrix import lower_matrix
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
+from va100.jit.lower.stack import lower_stack
 from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.pure import select
@@ -69,7 +71,7 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.VIDEO: lower_video,
     Family.MATRIX: lower_matrix,
     Family.TEXTURE: _refuse_family,
-    Family.STACK: _refuse_family,
+    Family.STACK: lower_stack,
 }
 
 
@@ -113,6 +115,8 @@ class FunctionWriter(Worlds):
         c = self.c
         self._touch_parameters()
         self._write_masked_state()
+        if c.allocates:
+            c.line("%stack.end = alloca <32 x i64>, align 64")
         for name in c.call_entry_lines:
             c.line(name)
         if c.is_kernel:
@@ -152,6 +156,10 @@ class FunctionWriter(Worlds):
             step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
             c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
         c.lines += c.storage_start
+        if c.allocates:
+            first = "0" if c.is_kernel else "%frame"
+            end = c.splat(c.op(f"add i64 {first}, {c.frame_bytes}"), "i64")
+            c.line(f"store <32 x i64> {end}, ptr %stack.end, align 64")
         self._take_parameters()
         c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
         c.line("store i32 0, ptr %returned")
@@ -564,6 +572,8 @@ class FunctionWriter(Worlds):
 
     def _count(self, block: Block, slot: int, mask: str | None) -> None:
         c = self.c
+        if c.timed:
+            advance(c, str(block.end - block.start))
         if not self.counted:
             return
         base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK

@@ -14,6 +14,7 @@ from va100.reference.code import Code
 from va100.reference.frame import Frame, Group
 from va100.reference.issue import Issue
 from va100.reference.lanes import OPAQUE, RAW, U64, Lanes, lanes_of, resize
+from va100.reference.special import CYCLES
 from va100.reference.system import SYSTEM
 
 if TYPE_CHECKING:
@@ -63,7 +64,13 @@ def trap(issue: Issue) -> None:
 
 
 def nothing(issue: Issue) -> None:
-    """``brkpt`` without a debugger; ``nanosleep``, as no time passes here; ``pmevent``."""
+    """``brkpt`` without a debugger; ``pmevent`` without a monitor."""
+
+
+def nanosleep(issue: Issue) -> None:
+    """Let virtual time pass: the longest that a lane asks for."""
+    longest = int(issue.read(issue.step.operands[0], PtxType.U32)[issue.mask].max())
+    issue.warp.slept += longest * 141 // (100 * CYCLES)
 
 
 def call(issue: Issue) -> None:
@@ -100,7 +107,7 @@ CONTROL: Final[Mapping[str, Callable[[Issue], None]]] = {
     "exit": exit_,
     "trap": trap,
     "brkpt": nothing,
-    "nanosleep": nothing,
+    "nanosleep": nanosleep,
     "pmevent": nothing,
 }
 """Opcode to its function."""
@@ -132,7 +139,8 @@ def _load(issue: Issue, addresses: Lanes, size_bytes: int) -> Lanes:
 def _enter(issue: Issue, code: Code) -> None:
     """Move the executing lanes into a new activation."""
     warp, caller = issue.warp, issue.frame
-    top = caller.top + np.uint64(code.frame_bytes)
+    base = (caller.top + np.uint64(15)) & ~np.uint64(15)  # it may have taken odd amounts
+    top = base + np.uint64(code.frame_bytes)
     limit = warp.cta.launch.local_bytes
     over = (top > np.uint64(limit)) & issue.mask
     if over.any():
@@ -147,7 +155,7 @@ def _enter(issue: Issue, code: Code) -> None:
     group = warp.detach(issue.group, issue.bits)
     frame = Frame(
         code,
-        caller.top,
+        base,
         top,
         parent=caller,
         return_pc=group.pc,

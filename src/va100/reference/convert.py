@@ -42,10 +42,11 @@ def _packed(issue: Issue) -> Lanes:
         np.clip(signed(issue.read(o, PtxType.S32)).astype(np.int64), least, least + int(keep))
         for o in operands[:2]
     )
-    low = (a.astype(np.uint32) & keep) << np.uint32(bits) | (b.astype(np.uint32) & keep)
+    low: Lanes = (a.astype(np.uint32) & keep) << np.uint32(bits) | (b.astype(np.uint32) & keep)
     if len(operands) < 3:
         return low
-    return low | issue.read(operands[2], PtxType.B32) << np.uint32(2 * bits)
+    low |= issue.read(operands[2], PtxType.B32) << np.uint32(2 * bits)
+    return low
 
 
 def converted(operation: Operation, value: Lanes) -> Lanes:

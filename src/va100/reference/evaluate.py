@@ -21,6 +21,7 @@ from va100.reference.logic import evaluate_logic
 from va100.reference.matrix import evaluate_matrix
 from va100.reference.memory import evaluate_memory
 from va100.reference.move import evaluate_move
+from va100.reference.stack import evaluate_stack
 from va100.reference.video import evaluate_video
 
 
@@ -46,6 +47,6 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.VIDEO: evaluate_video,
     Family.MATRIX: evaluate_matrix,
     Family.TEXTURE: not_executed,
-    Family.STACK: not_executed,
+    Family.STACK: evaluate_stack,
 }
 """Family to its evaluator."""

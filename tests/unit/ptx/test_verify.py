@@ -379,10 +379,10 @@ class TestUnsupported:
     TEXT = (
         HEADER
         + """
-.func inner () { .reg .u32 %a; vadd.u32.u32.u32 %a, %a, %a; ret; }
+.func inner () { .reg .u32 %a; suq.width.b32 %a, [%a]; ret; }
 .func outer () { call inner; ret; }
-.func taken () { .reg .u32 %a; vsub.u32.u32.u32 %a, %a, %a; ret; }
-.func untouched () { .reg .u32 %a; vmin.u32.u32.u32 %a, %a, %a; ret; }
+.func taken () { .reg .u32 %a; suq.height.b32 %a, [%a]; ret; }
+.func untouched () { .reg .u32 %a; suq.depth.b32 %a, [%a]; ret; }
 .alias other, outer;
 .global .u64 table[1] = {taken};
 .entry direct () { call other; ret; }
@@ -400,10 +400,10 @@ class TestUnsupported:
         return [error.problem.split("'")[1] for error in errors]
 
     def test_through_calls_and_aliases(self):
-        assert self.operations("direct") == ["vadd.u32.u32.u32"]
+        assert self.operations("direct") == ["suq.width.b32"]
 
     def test_indirect_calls_reach_functions_whose_address_is_taken(self):
-        assert self.operations("indirect") == ["vsub.u32.u32.u32"]
+        assert self.operations("indirect") == ["suq.height.b32"]
 
     def test_nothing(self):
         assert self.operations("clean") == []
