@@ -24,6 +24,8 @@
 
 #include <cstdint>
 
+#include "va100/exec.h"
+
 namespace va {
 
 using MmaHelper = void (*)(const void *a, const void *b, const void *c, void *d);
@@ -76,5 +78,5 @@ struct va_mma_product {
 };
 
 // Returns 0; 1 for an unknown kind or no memory.
-int va_mma_multiply(const va_mma_product *product);
+VA_EXPORT int va_mma_multiply(const va_mma_product *product);
 }

@@ -24,6 +24,7 @@ VERBS: Final[Mapping[str, str]] = {
     "env": "print shell commands that put this shell on virtual GPUs",
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
     "specs": "facts of GPUs side by side, or a check of someone's table of them",
+    "sparsity": "prune, check, compress and multiply 2:4 sparse matrices",
     "version": "print the version",
 }
 """Every verb with the line that explains it; the same as its module gives."""
@@ -102,6 +103,10 @@ def verb_module(verb: str) -> ModuleType:
         from va100.cli import specs
 
         return specs
+    if verb == "sparsity":
+        from va100.cli import sparsity
+
+        return sparsity
     return version
 
 

@@ -1,4 +1,4 @@
-"""Structured sparsity of A100's tensor cores: prune, check, compress, expand, and lay out metadata.
+"""Structured sparsity of A100's tensor cores: prune, check, compress, expand, multiply.
 
 Half of a matrix's elements along k are zero, in a fixed pattern.  Sixteen- and eight-bit numbers
 keep two of four, tf32 one of two, four-bit integers two pairs of four pairs.  A compressed matrix
@@ -7,7 +7,8 @@ the upper one in bits 2-3 (tf32: 0x4 for the first element, 0xE for the second).
 
 Magnitudes are those of whatever array is given: a number that compares equal to zero is zero.
 Multiplication is the dense rule on the kept elements, each with the row of B it belongs to; in
-which order an A100 adds them is inferred from the dense instructions, not measured.
+which order an A100 adds them is inferred from the dense instructions, not measured.  Where
+metadata lies in registers: :mod:`va100.numerics.sparse_metadata`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ INFERRED: Final = (
     "how mma.sp adds: the dense rule on the kept elements in ascending k, two blocks an "
     "instruction; no measurement of it has been published"
 )
-LANES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _occupied(matrix: Array, pattern: Pattern) -> Mask:
     """Which units are not zero: (M, groups, group)."""
     if matrix.ndim != 2:
         raise ValueError(f"a matrix has two dimensions, not {matrix.ndim}")
-    occupied = _padded(np.asarray(matrix != 0), 1, pattern.width)
+    occupied = _padded(np.asarray(matrix != matrix.dtype.type(0)), 1, pattern.width)
     shape = (matrix.shape[0], occupied.shape[1] // pattern.width, pattern.group, pattern.unit)
     result: Mask = np.any(occupied.reshape(shape), axis=-1)
     return result
@@ -310,72 +310,6 @@ def expand(compressed: Compressed) -> Array:
     columns = places(compressed.nibbles, pattern)
     np.put_along_axis(dense, columns.astype(np.intp), values, axis=1)
     return dense[:, : compressed.columns]
-
-
-# ------------------------------------------------------------------ metadata registers
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataLayout:
-    """Where the metadata of an ``mma.sp`` of M = 16 is in a warp.
-
-    ``lanes`` (selectors, 16, groups) names the lane, ``shifts`` the bit of each nibble.  A
-    ``confirmed`` layout is that of published libraries; others follow its pattern.
-    """
-
-    lanes: npt.NDArray[np.intp]
-    shifts: npt.NDArray[np.intp]
-    confirmed: bool
-
-    @property
-    def selectors(self) -> int:
-        """How many instructions' metadata share a register."""
-        return len(self.lanes)
-
-
-def metadata_layout(k: int, element_bits: int) -> MetadataLayout:
-    """Layout for an instruction of dense depth ``k``.
-
-    Raises
-    ------
-    ValueError
-        No ``mma.sp`` of sm_80 has this depth and element.
-    """
-    width = {32: 2, 16: 4, 8: 4, 4: 8}.get(element_bits, 0)
-    depths = {32: (8, 16), 16: (16, 32), 8: (32, 64), 4: (64, 128)}.get(element_bits, ())
-    if k not in depths:
-        raise ValueError(f"no mma.sp has k = {k} with elements of {element_bits} bits")
-    groups = k // width
-    row, group = np.arange(16)[:, None], np.arange(groups)[None, :]
-    g, upper = row % 8, row // 8
-    if element_bits >= 16:  # a word: row g in the lower half, row g + 8 in the upper
-        lanes_a_row = groups // 4
-        selectors = 4 // lanes_a_row
-        base, shifts = 4 * g + group // 4, 4 * (group % 4) + 16 * upper
-    else:  # a word: eight groups of one row
-        lanes_a_row = 2
-        selectors = 16 // groups
-        base, shifts = 4 * g + upper + 2 * (group // 8), 4 * (group % 8) + 0 * row
-    lanes = np.stack([base + f * lanes_a_row for f in range(selectors)])
-    all_shifts = np.broadcast_to(shifts, lanes.shape)
-    return MetadataLayout(lanes, np.array(all_shifts), confirmed=k == max(depths))
-
-
-def pack_metadata(nibbles: Nibbles, k: int, element_bits: int, selector: int = 0) -> Index:
-    """Registers of a warp, (32,), for one instruction's (16, groups) nibbles."""
-    layout = metadata_layout(k, element_bits)
-    words = np.zeros(LANES, np.uint32)
-    shifted = nibbles.astype(np.uint32) << layout.shifts[selector].astype(np.uint32)
-    np.bitwise_or.at(words, layout.lanes[selector], shifted)
-    return words
-
-
-def unpack_metadata(words: Index, k: int, element_bits: int, selector: int = 0) -> Nibbles:
-    """(16, groups) nibbles that an instruction reads from a warp's register."""
-    layout = metadata_layout(k, element_bits)
-    shifted = words[layout.lanes[selector]] >> layout.shifts[selector].astype(np.uint32)
-    nibbles: Nibbles = (shifted & np.uint32(15)).astype(np.uint8)
-    return nibbles
 
 
 # ------------------------------------------------------------------ multiplying

@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers.tensor_numbers import STYLES, random_bits, random_operands
 from va100.gpu.native import library
+from va100.numerics import sparsity
 from va100.numerics.formats import F16, F32, widen_to_f32
 from va100.numerics.fragments import (
     Fragment,
@@ -24,10 +25,17 @@ from va100.numerics.fragments import (
 )
 from va100.numerics.mma import mma
 from va100.numerics.mma_rules import RULES, MmaRule, Procedure, rule
-from va100.tensor_core.native import Modifiers, multiply
+from va100.numerics.sparse_metadata import DEPTHS, metadata_layout, pack_metadata
+from va100.tensor_core.native import Modifiers, multiply, multiply_sparse
 
 Array = npt.NDArray[Any]
 HELPER = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+
+
+@pytest.fixture(autouse=True)
+def _native_core():
+    """Where it cannot be loaded the library falls back to NumPy, and these tests say nothing."""
+    assert hasattr(library(), "va_mma_multiply")
 
 
 def helper(name: str) -> Any:
@@ -217,3 +225,96 @@ def test_large_matrices_are_cut_into_groups_and_chunks():
     result = multiply(row, a, b, c)
     some = [0, 15, 16, 500, 501, 502, 511, 512, 519]
     assert (result[some] == mma(a[some], b, c[some], kind="f16.f32")).all()
+
+
+# ------------------------------------------------------------------ sparse
+
+
+SPARSE_HELPER = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5, ctypes.c_uint32)
+ORDERED = 0x100
+
+
+def sparse_cases() -> Iterator[tuple[str, int, bool]]:
+    for kind, row in RULES.items():
+        if row.procedure in (Procedure.ALIGNED, Procedure.INTEGER):
+            for k in DEPTHS[element_bits(row)]:
+                yield kind, k, False
+                if row.procedure is Procedure.INTEGER:
+                    yield kind, k, True
+
+
+def sparse_helper(name: str) -> Any:
+    return ctypes.cast(helper(name), SPARSE_HELPER)
+
+
+def random_nibbles(pattern: sparsity.Pattern, groups: int, rng: np.random.Generator) -> Array:
+    if pattern is sparsity.ONE_OF_TWO:
+        return rng.choice(np.array([0x4, 0xE], np.uint8), (16, groups))
+    low = rng.integers(0, 4, (16, groups))
+    high = (low + rng.integers(1, 4, low.shape)) % 4
+    return (low | high << 2).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("kind", "k", "satfinite"), list(sparse_cases()))
+def test_sparse_warps(kind, k, satfinite, full):
+    row, pattern = rule(kind), sparsity.pattern_of(kind)
+    bits, sum_bits = element_bits(row), 32 if row.accumulator is None else row.accumulator.bits
+    fa, fb, fc = fragment_a(16, k // 2, bits), fragment_b(k, bits), fragment_c(16, sum_bits)
+    rng = np.random.default_rng(k)
+    call = sparse_helper(f"va_mma_sp_m16n8k{k}_{spelled(kind)}{'_sat' * satfinite}")
+    for _ in range(800 if full else 6):
+        a, b, c = (x[0] for x in random_operands(row, 1, 16, 8, k, rng))
+        a = np.ascontiguousarray(a[:, : k // 2])
+        nibbles = random_nibbles(pattern, k // pattern.width, rng)
+        index = sparsity.places(nibbles, pattern)
+        expected = sparsity.multiply(row, a, b, c, index, satfinite=satfinite)
+        word = f"u{c.dtype.itemsize}"
+        registers = [
+            registers_of(f, x, w)
+            for f, x, w in ((fa, a, bits), (fb, b, bits), (fc, c.view(word), sum_bits))
+        ]
+        d = np.zeros_like(registers[2])
+        for selector in range(metadata_layout(k, bits).selectors):
+            words = pack_metadata(nibbles, k, bits, selector)
+            arrays = (*registers, d, words)
+            assert call(*(x.ctypes.data for x in arrays), selector) == -1
+            assert (fc.gather(d) == expected.view(word).astype(d.dtype)).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "nibble", "selector"),
+    [
+        ("f16.f32", 32, 0x5, 0),
+        ("f16.f32", 32, 0x1, ORDERED),
+        ("tf32.f32", 16, 0x9, 0),
+        ("s8.s32", 64, 0xA, 0),
+        ("s4.s32", 128, 0x0, 0),
+    ],
+)
+def test_wrong_metadata_names_its_lane(kind, k, nibble, selector):
+    row, pattern = rule(kind), sparsity.pattern_of(kind)
+    bits = element_bits(row)
+    nibbles = np.full((16, k // pattern.width), 0x4, np.uint8)
+    nibbles[11, -1] = nibble
+    words = pack_metadata(nibbles, k, bits)
+    zeros = np.zeros((8, 32), np.uint32)
+    d = np.full((4, 32), 0x55, np.uint32)
+    call = sparse_helper(f"va_mma_sp_m16n8k{k}_{spelled(kind)}")
+    arrays = (zeros, zeros, zeros, d, words)
+    lane = call(*(x.ctypes.data for x in arrays), selector)
+    assert lane == metadata_layout(k, bits).lanes[0, 11, -1]
+    assert (d == 0x55).all()
+
+
+@pytest.mark.parametrize("kind", ["f16.f32", "f16.f16", "bf16.f32", "tf32.f32", "s8.s32", "u4.s32"])
+def test_sparse_matrices(kind):
+    row, pattern = rule(kind), sparsity.pattern_of(kind)
+    rng = np.random.default_rng(2)
+    for m, n, k in ((16, 8, 32), (5, 3, 8), (33, 17, 72), (20, 9, 1040)):
+        a, b, c = random_operands(row, 2, m, n, k, rng)
+        groups = k // pattern.width
+        nibbles = np.tile(random_nibbles(pattern, groups, rng), (3, 1))[:m]
+        index = sparsity.places(nibbles, pattern)
+        values = np.ascontiguousarray(a[0, :, : k // 2])
+        expected = sparsity.multiply(row, values, b, c, index)
+        assert (multiply_sparse(row, values, b, c, index) == expected).all()
