@@ -239,6 +239,7 @@ void copies_committed(CtaState &c, va_warp *w, uint32_t lanes);
 void copies_waited(State &s, CtaState &c, va_warp *w, uint32_t lanes, uint32_t left, bool all);
 void forget_races(State &s);
 
+void barrier_released(Cta *cta, uint32_t id, bool all);
 void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes,
                  const uint32_t *members);
 void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes, uint32_t here,
@@ -252,7 +253,9 @@ namespace va {
 // The scheduler's calls; cheap when nothing is checked.
 void check_begin(Launch *launch);
 void check_end(Launch *launch);
-void check_released(Cta *cta, uint32_t id, bool all);
+inline void check_released(Cta *cta, uint32_t id, bool all) {
+  if (__builtin_expect(cta->check != nullptr, 0)) check::barrier_released(cta, id, all);
+}
 void check_bad_device_free(va_warp *w, uint32_t site, uint32_t lane, uint64_t address);
 
 }  // namespace va

@@ -13,8 +13,8 @@ from typing import Final
 from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE
 from va100.jit import abi
 from va100.jit.context import Context
-from va100.jit.emit import Value
-from va100.jit.lattice import add, affine, constant
+from va100.jit.emit import Poly, Value
+from va100.jit.lattice import add, affine, constant, uniform
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Symbol
 from va100.ptx.types import Space
@@ -65,19 +65,27 @@ def address_value(c: Context, operand: Operand | None, space: Space = Space.GENE
         value = c.address_of(Symbol(operand.base.name, operand.base.offset))
     else:
         narrow = c.read(operand.base, 64)
-        if space is Space.SHARED and narrow.shape.affine and narrow.shape.bits == 32:
-            value = _window_address(c, narrow)
-        else:
-            value = c.resized(narrow, 64)
+        if space is Space.SHARED and narrow.shape.bits == 32:
+            return _window_address(c, narrow, operand.offset)
+        value = c.resized(narrow, 64)
     return offset_by(c, value, operand.offset)
 
 
-def _window_address(c: Context, value: Value) -> Value:
+def _window_address(c: Context, value: Value, offset: int) -> Value:
+    """The offset is added in 32 bits: compilers write ``[a+4]`` where ``a`` is below zero."""
+    if not value.shape.affine:
+        if offset:
+            p = Poly(c, not value.shape.uniform)
+            moved = p.op(f"add {p.integer(32)} {p.get(value)}, {p.const(32, offset)}")
+            value = p.result(moved, uniform(32))
+        return c.resized(value, 64)
     offsets = value.shape.offsets or ()
     least = min(offsets)
-    low = c.op(f"add i32 {c.base(value)}, {least}") if least else c.base(value)
-    shape = affine(64, tuple(v - least for v in offsets), 0, 2**32 - 1, 0)
-    return Value(shape, base=c.op(f"zext i32 {low} to i64"))
+    step = least + offset
+    low = c.op(f"add i32 {c.base(value)}, {step}") if step else c.base(value)
+    # Lanes that do not act may lie below zero, the others then count up from there.
+    shape = affine(64, tuple(v - least for v in offsets), -(2**31), 2**31 - 1, 0)
+    return Value(shape, base=c.op(f"sext i32 {low} to i64"))
 
 
 def offset_by(c: Context, value: Value, offset: int) -> Value:

@@ -236,17 +236,18 @@ def _tell_mbarrier(c: Context, op: Operation) -> None:
     if "pending_count" in op.modifiers:
         return
     if not op.modifiers.isdisjoint(("init", "inval")):
-        _tell_object(c, op, operands[0], "relaxed")
+        _tell_object(c, op, operands[0], "relaxed", _STORE)
     elif not op.modifiers.isdisjoint(("test_wait", "try_wait")):
-        _tell_object(c, op, operands[1], "acquire")
+        _tell_object(c, op, operands[1], "acquire", _LOAD)
     else:
         _tell_object(c, op, operands[1], "release")
 
 
-def _tell_object(c: Context, op: Operation, where: Operand | None, order: str) -> None:
+def _tell_object(
+    c: Context, op: Operation, where: Operand | None, order: str, kind: int = _REDUCTION
+) -> None:
     """One atomic access of an ``mbarrier`` object."""
     space = op.space or Space.GENERIC
-    kind = _LOAD if order == "acquire" else _REDUCTION
     addresses = _spilled(c, address_value(c, where, space), "i64")
     info = (
         c.site | 1 << 32 | abi.SPACE_CODES[space.value] << 36 | 3 << 40 | kind << 43
