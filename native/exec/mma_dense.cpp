@@ -245,15 +245,16 @@ class BitJob {
 
   void set_rows(const uint8_t *a, size_t count, size_t depth) {
     count_ = count, words_ = depth / 64;
-    a_.assign(count * words_, 0);
-    for (size_t i = 0; i < count; i++)
-      for (size_t k = 0; k < p_.k; k++) set(&a_, i, k, a[i * p_.k + k]);
+    raw_.resize(count * depth);
+    copy_rows(a, count, p_.k, depth, raw_.data());
+    pack(raw_, &a_);
   }
-  void set_panel(const uint8_t *b, size_t, size_t column) {
-    b_.assign(kWidth * words_, 0);
+  void set_panel(const uint8_t *b, size_t depth, size_t column) {
+    raw_.assign(kWidth * depth, 0);
     size_t width = std::min<size_t>(kWidth, p_.n - column);
     for (size_t k = 0; k < p_.k; k++)
-      for (size_t n = 0; n < width; n++) set(&b_, n, k, b[k * p_.n + column + n]);
+      for (size_t n = 0; n < width; n++) raw_[n * depth + k] = b[k * p_.n + column + n];
+    pack(raw_, &b_);
   }
   void run(size_t from, size_t, const uint32_t *, int32_t *sums) {
     if (from) return;  // all of k in one go
@@ -261,12 +262,22 @@ class BitJob {
   }
 
  private:
-  void set(std::vector<uint64_t> *to, size_t row, size_t k, uint8_t bit) const {
-    (*to)[row * words_ + k / 64] |= static_cast<uint64_t>(bit & 1) << (k % 64);
+  // Eight bytes of zero or one times this have their bits side by side on top, the first lowest.
+  static constexpr uint64_t kGather = 0x0102040810204080ull;
+
+  static void pack(const std::vector<uint8_t> &from, std::vector<uint64_t> *to) {
+    to->assign(from.size() / 64, 0);
+    for (size_t i = 0; i < from.size(); i += 8) {
+      uint64_t bytes;
+      std::memcpy(&bytes, from.data() + i, sizeof bytes);
+      uint64_t bits = (bytes & 0x0101010101010101ull) * kGather >> 56;
+      (*to)[i / 64] |= bits << (i % 64);
+    }
   }
 
   const Product &p_;
   size_t count_ = 0, words_ = 0;
+  std::vector<uint8_t> raw_;
   std::vector<uint64_t> a_, b_;
 };
 
