@@ -34,6 +34,9 @@ from va100.work import Dim3, KernelResources, LaunchConfig
 
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
+_MANY_JOINS: Final = 150_000
+"""Registers times blocks from which LLVM takes minutes to join each register at each block: a scan of
+cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +241,7 @@ class JitEngine:
         )  # fmt: skip
         count = sum(len(layout.flows[n].instructions) for n in layout.functions)
         entry = Entry(
-            object=llvm.compile_object(text.text, 1 if count < _LARGE else 0),
+            object=llvm.compile_object(text.text, optimisation_level(text.text, count)),
             symbol=text.symbol,
             flags=text.flags,
             helpers=text.helpers,
@@ -277,6 +280,12 @@ class JitEngine:
                 table[ordinal] = module.addresses.get(name, 0)
             self._tables[key] = (module, table)
         return self._tables[key][1]
+
+
+def optimisation_level(text: str, instruction_count: int) -> int:
+    """How hard LLVM shall try on a kernel's text: 1, or 0 where that would take minutes."""
+    joins = text.count(" alloca ") * text.count(":\n")
+    return 1 if instruction_count < _LARGE and joins < _MANY_JOINS else 0
 
 
 def max_threads(function: Function) -> int:

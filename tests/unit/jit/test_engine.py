@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.helpers.engines import pack
 from tests.helpers.kernels import kernel
 from va100.gpu.arena import Arena
 from va100.gpu.place import place_module, remove_module
-from va100.jit.engine import JitEngine
+from va100.jit.engine import JitEngine, optimisation_level
 from va100.ptx.parser import parse
 from va100.work import Dim3, LaunchConfig
 
@@ -41,3 +42,12 @@ def test_each_loading_of_a_module_has_its_own_variables(arena: Arena) -> None:
         remove_module(first)
         remove_module(second)
     assert found == [8, 9, 8]
+
+
+@pytest.mark.parametrize(
+    ("registers", "blocks", "instructions", "level"),
+    [(50, 100, 900, 1), (400, 1100, 900, 0), (50, 100, 5000, 0), (1, 200_000, 900, 0)],
+)
+def test_llvm_is_spared_what_takes_it_minutes(registers, blocks, instructions, level):
+    text = "  %r = alloca <32 x i32>\n" * registers + "L:\n" * blocks
+    assert optimisation_level(text, instructions) == level
