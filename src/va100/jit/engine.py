@@ -35,8 +35,8 @@ from va100.work import Dim3, KernelResources, LaunchConfig
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
 _MANY_JOINS: Final = 150_000
-"""Registers times blocks from which LLVM takes minutes to join each register at each block: a scan of
-cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
+"""Registers times blocks from which LLVM takes minutes to join each register at each block: a scan
+of cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
