@@ -283,7 +283,8 @@ class Worlds:
         c = self.c
         if c.file_in_memory:
             kind = "i32" if c.is_predicate(name) else f"<32 x i{c.flow.registers[name].bits}>"
-            held = c.op(f"load {kind}, ptr {c.place_as(name, scalar=False, masked=True)}")
+            # Volatile: LLVM's search for loads to share takes time in the square of their number.
+            held = c.op(f"load volatile {kind}, ptr {c.place_as(name, scalar=False, masked=True)}")
             place = c.place_as(name, scalar=False, masked=False)
             stores.append(f"store {kind} {held}, ptr {place}")
 
