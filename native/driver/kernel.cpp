@@ -93,7 +93,7 @@ Function &function_in(Kernel &kernel, Context &context) {
   Function *const found = find_function(*module_in(*kernel.library, context), kernel.name);
   if (!found)
     fail(CUDA_ERROR_NOT_FOUND);
-  return *found;
+  return runnable(*found);
 }
 
 // A kernel on a device, asked for outside any launch: that device's primary context, or the

@@ -30,6 +30,22 @@ CUresult load(CUmodule *handle, const FoundPtx &found, JitLog *log) {
   return CUDA_SUCCESS;
 }
 
+// A program may never ask for these kernels, so the module is loaded all the same.
+void warn_of_refusals(const va_module &module) {
+  const Function *first = nullptr;
+  size_t count = 0;
+  for (const auto &function : module.functions) {
+    if (function->refusal.empty())
+      continue;
+    if (!first)
+      first = function.get();
+    ++count;
+  }
+  if (first)
+    say("%zu of %zu kernels of a module cannot run; the first is %s: %s", count,
+        module.functions.size(), first->title.c_str(), first->refusal.c_str());
+}
+
 } // namespace
 
 JitLog::JitLog(unsigned count, const CUjit_option *options, void **values)
@@ -70,6 +86,7 @@ va_module *load_module(Context &context, const std::string &ptx, JitLog *log) {
       driver().functions.remove(function->handle);
     fail(static_cast<CUresult>(result));
   }
+  warn_of_refusals(*module);
   module->handle = driver().modules.add(module.get());
   const std::lock_guard<std::mutex> lock(context.mutex);
   context.modules.insert(module.get());
@@ -89,6 +106,13 @@ void unload_module(va_module *module) {
 Function *find_function(const va_module &module, const std::string &name) {
   const auto it = module.by_name.find(name);
   return it == module.by_name.end() ? nullptr : it->second;
+}
+
+Function &runnable(Function &function) {
+  if (function.refusal.empty())
+    return function;
+  say("kernel %s cannot run: %s", function.title.c_str(), function.refusal.c_str());
+  fail(CUDA_ERROR_NOT_SUPPORTED);
 }
 
 std::string read_file(const char *path) {
@@ -144,7 +168,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *
   Function *const found = find_function(module_of(handle), name);
   if (!found)
     return CUDA_ERROR_NOT_FOUND;
-  *function = found->handle;
+  *function = runnable(*found).handle;
   return CUDA_SUCCESS;
 }
 
@@ -201,6 +225,7 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
     f->max_threads = info->max_threads ? info->max_threads : 1024;
     std::memcpy(f->required_block, info->required_block, sizeof f->required_block);
     f->ptx_arch = info->ptx_arch;
+    f->refusal = info->refusal ? info->refusal : "";
     constexpr int kSharedPerBlock = 8;
     const auto limit =
         static_cast<uint32_t>(module->context->device->attribute(kSharedPerBlock));

@@ -20,6 +20,8 @@ private:
 // Compile into a context; fails with the compiler's code after telling why.
 va_module *load_module(Context &context, const std::string &ptx, JitLog *log);
 Function *find_function(const va_module &module, const std::string &name);
+// Fails, and says why, when the kernel cannot run.
+Function &runnable(Function &function);
 
 // The function a launch or a query names: a function, or a kernel in the current context.
 Function &function_of(CUfunction handle);

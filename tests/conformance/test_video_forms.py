@@ -158,6 +158,8 @@ def test_answers(
         "vadd.u32.u32.u32 %r1.b4, %r2, %r3, %r4;",
         "vadd.u32.u32.u32 %r1, %r2.h10, %r3;",
         "vadd.u32.u32.u32 %r1, -%r2, %r3;",
+        "vadd.u32.u32.u32.add %r1.h0, %r2, %r3, %r4;",
+        "vadd.u32.u32.u32 %r1.h0, %r2, %r3;",
         "vmad.u32.u32.u32.po %r1, -%r2, %r3, %r4;",
         "vadd2.u32.u32.u32 %r1.h01, %r2, %r3, %r4;",
         "vadd2.u32.u32.u32 %r1, %r2.h4, %r3, %r4;",

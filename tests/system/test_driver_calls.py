@@ -307,6 +307,18 @@ class TestModule:
             assert missing.value.code == NOT_FOUND
             assert fake.images == [PTX]
 
+    def test_a_kernel_that_cannot_run_is_told_of_and_not_given_out(self, capfd):
+        """The module's other kernels run."""
+        broken = FakeKernel("broken", refusal="line 7: 'suq.width.b32' is not executed")
+        with FakeCompiler((FakeKernel("k"), broken)).registered(), context() as cuda:
+            module = cuda.module()
+            assert "1 of 2 kernels" in capfd.readouterr().err
+            cuda.launch(cuda.function(module, "k"))
+            with pytest.raises(CallError) as refused:
+                cuda.function(module, "broken")
+            assert refused.value.code == NOT_SUPPORTED
+            assert "line 7: 'suq.width.b32'" in capfd.readouterr().err
+
     def test_an_unloaded_module_leaves_no_kernel(self):
         fake = FakeCompiler((FakeKernel("k"),))
         with fake.registered(), context() as cuda:

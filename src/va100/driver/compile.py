@@ -21,7 +21,7 @@ from va100.gpu.place import place_module, remove_module
 from va100.perf.kernel import KernelEstimate, estimate
 from va100.ptx.parser import parse
 from va100.ptx.program import PtxModule
-from va100.ptx.verify import verify
+from va100.ptx.verify import unsupported, verify
 from va100.spec.model import ChipSpec
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig
 
@@ -95,6 +95,7 @@ class _KernelInfo(ctypes.Structure):
         ("max_threads", ctypes.c_uint32),
         ("required_block", ctypes.c_uint32 * 3),
         ("ptx_arch", ctypes.c_uint32),
+        ("refusal", ctypes.c_char_p),
     )
 
 
@@ -315,7 +316,15 @@ def _kernel_info(
         max_threads=description.max_threads,
         required_block=(ctypes.c_uint32 * 3)(*description.required_block),
         ptx_arch=_arch(ptx),
+        refusal=refusal_of(ptx, name),
     )
+
+
+def refusal_of(ptx: PtxModule, name: str) -> bytes | None:
+    """What a kernel reaches that is not executed, told before anybody launches it."""
+    kernel = next(k for k in ptx.kernels if k.name == name)
+    found = unsupported(ptx, kernel)
+    return str(found[0]).encode() if found else None
 
 
 def _arch(ptx: PtxModule) -> int:

@@ -74,6 +74,11 @@ def selector_problem(operation: Operation, operands: tuple[Operand | None, ...])
             return f"{operation.text} takes no negated operand"
         if not _is_legal(part, count, is_source=index > 0):
             return f"{operation.text} cannot select these parts of an operand"
+    merges = count == 1 and parts[0].bits != 32
+    if merges and (operation.opcode == "vmad" or operation.modifiers & {"add", "min", "max"}):
+        return f"{operation.text} fills the whole destination"
+    if merges and len(operands) < 4:
+        return f"{operation.text} merges into a last operand, which is missing"
     if len(operands) > 3:
         last = part_of(operands[3], (32, (0,)))
         if last.bits != 32:
