@@ -16,6 +16,9 @@ from va100.work import Counters, Pipe
 
 OUTSTANDING_REQUESTS: Final = 8.0
 """Loads of one basic block that a warp has in flight at once, at most.  Assumed."""
+STAGES_IN_FLIGHT: Final = 2.0
+"""Groups of asynchronous copies on their way while one is waited for.  Assumed: pipelines of three
+stages are usual."""
 INDEPENDENT_INSTRUCTIONS: Final = 2.0
 """Neighbouring instructions that do not wait for each other, on average.  Assumed."""
 BARRIER_CYCLES: Final = 20.0
@@ -66,16 +69,30 @@ def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:
 def _global_cycles(counters: Counters, warps: int, chip: ChipSpec, residency: Residency) -> float:
     """Overlap the loads of one basic block; those of the next wait for a branch to be decided.
 
-    Nothing waits for a store, so a request counts by the loaded part of its bytes.
+    Nothing waits for a store, so a request counts by the loaded part of its bytes; asynchronous
+    copies are waited for by group.
     """
     moved_bytes = counters.global_load_bytes + counters.global_store_bytes
     loaded = counters.global_load_bytes / moved_bytes if moved_bytes else 1.0
-    requests = counters.global_requests * loaded / warps
+    copies, groups = _asynchronous(counters)
+    requests = max(counters.global_requests * loaded - copies, 0.0) / warps
     blocks = max(counters.branches / warps, 1.0)
     rounds = max(min(requests, blocks), requests / OUTSTANDING_REQUESTS)
+    rounds += min(groups, copies) / warps / STAGES_IN_FLIGHT
     if residency is Residency.L2 and 0 < counters.footprint_bytes <= chip.l2_bytes:
         return rounds * l2_cycles(chip)
     return rounds * chip.measured.dram_latency_cycles
+
+
+def _asynchronous(counters: Counters) -> tuple[float, float]:
+    """Asynchronous copies, and waits for groups of them."""
+    copies = waits = 0.0
+    for opcode, count in counters.opcode_instructions.items():
+        if opcode.startswith("cp.async.wait"):
+            waits += count
+        elif opcode.startswith(("cp.async.ca.", "cp.async.cg.")):
+            copies += count
+    return copies, waits
 
 
 def _shared_requests(counters: Counters) -> float:

@@ -47,6 +47,18 @@ class TestWarpCycles:
         counts = {"warp_count": 1, "global_store_bytes": 128.0, "global_requests": 1.0}
         assert path(**counts) == 0.0
 
+    @pytest.mark.parametrize(("copies", "waits", "rounds"), [(32, 4, 4), (4, 32, 4)])
+    def test_copies_are_waited_for_by_group(self, copies, waits, rounds):
+        """A pipeline of asynchronous copies hides what the same loads would wait for."""
+        opcodes = {
+            "cp.async.cg.shared.global": float(copies),
+            "cp.async.wait_group": float(waits),
+            "cp.async.commit_group": float(waits),
+        }
+        cycles = loading(copies, copies, opcode_instructions=opcodes)
+        assert cycles == pytest.approx(rounds / latency.STAGES_IN_FLIGHT * DRAM_CYCLES)
+        assert cycles < loading(copies, copies)
+
     def test_l2_answers_sooner(self):
         counts = {
             "warp_count": 1,
