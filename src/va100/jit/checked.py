@@ -12,8 +12,9 @@ from typing import Final
 
 from va100.jit import abi
 from va100.jit.access import address_value, effective_space
+from va100.jit.checked_matrix import tell_matrix
 from va100.jit.context import Context
-from va100.jit.effects import is_barrier, is_warp_sync
+from va100.jit.effects import is_barrier, is_warp_sync, needs_whole_warp
 from va100.jit.emit import Value
 from va100.jit.lattice import uniform
 from va100.ptx.isa.form import Family, Operation
@@ -33,6 +34,8 @@ def tell(c: Context, op: Operation) -> None:
     """Call the checker about the instruction at hand, where there is something to tell."""
     if is_barrier(op):
         _tell_barrier(c, op)
+    elif needs_whole_warp(op):
+        tell_matrix(c, op)
     elif is_warp_sync(op):
         _tell_sync(c, op)
     else:
