@@ -24,7 +24,7 @@ from va100.jit.calls import load_words
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.jit.lattice import uniform
-from va100.jit.lower.policy import lower_policy
+from va100.jit.policies import lower_policy
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Register, Symbol, Vector
 from va100.ptx.types import PtxType, Space
