@@ -2,7 +2,8 @@
 
 A tile is several fragments of :mod:`va100.numerics.fragments` side by side.  Which registers of
 ``wmma`` hold which element is opaque to programs, but stored fragments and element-wise code
-over several of them see it, so it is kept as the chip has it.
+over several of them see it, so it is kept as the chip has it.  Sparse metadata is in
+:mod:`va100.numerics.sparse_metadata`.
 """
 
 from __future__ import annotations
@@ -115,40 +116,3 @@ def _side_by_side(line: npt.NDArray[Any], along: npt.NDArray[Any]) -> bool:
     """Whether the elements of every register follow one another in memory."""
     steps = np.arange(line.shape[2])
     return bool((line == line[:, :, :1]).all() and (along == along[:, :, :1] + steps).all())
-
-
-# ---------------------------------------------------------------- compressed operands
-
-
-@cache
-def sparse_places(k: int, bits: int, selector: int) -> tuple[Index, Index]:
-    """Lane and bit of the four metadata bits of each chunk: two (16, chunks) arrays.
-
-    ``k`` is the dense extent of an ``mma.sp.m16n8``.  A chunk is four elements of 16 or 8 bits,
-    two of 32, eight of 4.  The maps of the narrower shapes are inferred, not read or measured.
-    """
-    chunks = {32: k // 2, 16: k // 4, 8: k // 4, 4: k // 8}[bits]
-    row, chunk = np.indices((16, chunks))
-    group, lower = row % 8, row // 8
-    if bits >= 16:
-        # A lane holds four chunks of its row and four of the row eight below.
-        lane = 4 * group + chunks // 4 * selector + chunk // 4
-        return lane, 16 * lower + 4 * (chunk % 4)
-    if chunks == 8:
-        return 4 * group + 2 * selector + lower, 4 * chunk
-    return 4 * group + lower + 2 * (chunk // 8), 4 * (chunk % 8)
-
-
-def sparse_columns(metadata: npt.NDArray[Any], bits: int) -> Index:
-    """Dense column of every compressed element, (rows, columns), from (rows, chunks) metadata."""
-    values = metadata.astype(np.int64)
-    chunk = np.arange(values.shape[1])
-    if bits == 32:
-        return 2 * chunk + (values & 3) // 2
-    pair = np.stack((values & 3, values >> 2), axis=-1)
-    if bits == 4:  # the two elements of a pair stay together
-        first = 8 * chunk[:, None] + 2 * pair
-        pair = np.stack((first, first + 1), axis=-1)
-    else:
-        pair = 4 * chunk[:, None] + pair
-    return pair.reshape(values.shape[0], -1)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from va100.errors import IllegalInstruction
-from va100.numerics import convert, fragments, tiles
+from va100.numerics import convert, fragments, sparsity, tiles
 from va100.numerics.formats import F16, F32, widen_to_f32
 from va100.numerics.fragments import Fragment
 from va100.numerics.mma import mma
+from va100.numerics.sparse_metadata import metadata_layout, unpack_metadata
 from va100.ptx.isa.tiles import Product, Tile, product_of
 from va100.ptx.program import Immediate, Vector
 from va100.ptx.types import PtxType
@@ -131,8 +132,8 @@ def _columns(all_lanes: Collective, product: Product) -> Lanes:
             f"sparsity selector {selector} is not one of the {product.selectors} of this shape"
         )
     words = all_lanes.read(operands[4], U32)
-    lanes, shifts = tiles.sparse_places(product.shape[2], bits, selector)
-    values = words[lanes] >> shifts.astype(np.uint32) & np.uint32(15)
+    lanes = metadata_layout(product.shape[2], bits).lanes[selector]
+    values = unpack_metadata(words, product.shape[2], bits, selector)
     wrong = ~_legal(values, bits, ordered=product.ordered)
     if wrong.any():
         row, chunk = (int(v) for v in np.argwhere(wrong)[0])
@@ -142,11 +143,11 @@ def _columns(all_lanes: Collective, product: Product) -> Lanes:
             f"{_rule(bits, ordered=product.ordered)}",
             **all_lanes.whole.place(lane),
         )
-    return tiles.sparse_columns(values, bits)
+    return sparsity.places(values, sparsity.pattern_of(kind_of(product)), ordered=product.ordered)
 
 
 def _legal(values: Lanes, bits: int, *, ordered: bool) -> Lanes:
-    first, second = values & np.uint32(3), values >> np.uint32(2)
+    first, second = values & 3, values >> 2
     legal: Lanes = first < second if ordered else first != second
     if bits == 32:
         legal = (values == 0x4) | (values == 0xE)

@@ -1,4 +1,4 @@
-"""Tiles of ``wmma``, their copies and words in memory, 8 x 8 matrices, sparse metadata."""
+"""Tiles of ``wmma``, their copies and words in memory, 8 x 8 matrices."""
 
 from __future__ import annotations
 
@@ -83,32 +83,3 @@ class TestWmma:
         assert tiles.walk(a, "row").bits == 32
         assert tiles.walk(a, "col").bits == 16
         assert tiles.walk(a, "col").per_register == 2
-
-
-class TestMetadata:
-    @pytest.mark.parametrize(
-        ("k", "bits", "selectors"),
-        [(16, 16, 4), (32, 16, 2), (8, 32, 4), (16, 32, 2), (32, 8, 2), (64, 8, 1), (64, 4, 2),
-         (128, 4, 1)],
-    )  # fmt: skip
-    def test_selectors_share_out_the_lanes(self, k, bits, selectors):
-        used = set()
-        for selector in range(selectors):
-            lane, bit = tiles.sparse_places(k, bits, selector)
-            places = set(zip(lane.ravel().tolist(), bit.ravel().tolist(), strict=True))
-            assert len(places) == lane.size
-            assert not places & used
-            used |= places
-        assert used == {(lane, bit) for lane in range(32) for bit in range(0, 32, 4)}
-
-    def test_places(self):
-        lane, bit = tiles.sparse_places(32, 16, 1)
-        assert (lane[11, 5], bit[11, 5]) == (4 * 3 + 2 + 1, 16 + 4)
-        lane, bit = tiles.sparse_places(64, 8, 0)
-        assert (lane[11, 13], bit[11, 13]) == (4 * 3 + 1 + 2, 20)
-
-    def test_columns(self):
-        both = np.array([[0b1101, 0b0100]])  # positions 1 and 3, 0 and 1
-        assert tiles.sparse_columns(both, 16).tolist() == [[1, 3, 4, 5]]
-        assert tiles.sparse_columns(both, 4).tolist() == [[2, 3, 6, 7, 8, 9, 10, 11]]
-        assert tiles.sparse_columns(np.array([[0xE, 0x4]]), 32).tolist() == [[1, 2]]
