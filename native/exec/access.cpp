@@ -2,7 +2,8 @@
 //
 // Fast shapes (one address, or consecutive ones) are emitted inline by the compiler; everything
 // else comes here.  `info` packs what stays constant at a site: the instruction's index in bits
-// 0-31, the elements of a vector access in bits 32-35.
+// 0-31, the elements of a vector access in bits 32-35, its space and whether it writes in bits
+// 36-39, the slot of its region from bit 40.
 #include <cstring>
 #include <type_traits>
 
@@ -17,6 +18,26 @@ enum Space : uint32_t { kGeneric = 0, kGlobal = 1, kShared = 2, kLocal = 3 };
 
 constexpr uint32_t site_of(uint64_t info) { return static_cast<uint32_t>(info); }
 constexpr uint32_t count_of(uint64_t info) { return static_cast<uint32_t>(info >> 32) & 15; }
+constexpr uint32_t slot_of(uint64_t info) { return static_cast<uint32_t>(info >> 40); }
+
+constexpr uint64_t kMissesRemembered = 8;  // then only one in so many: pointers of many places
+constexpr uint64_t kMissesBetween = 16;
+constexpr uint64_t kLargestLane = 16;  // bytes a lane may access at once
+
+// Keep the allocation around a legal access of `span` bytes for the next one from the same place.
+void remember(va_warp *w, uint32_t slot, uint64_t address, uint64_t span, uint64_t lane_bytes) {
+  Worker *worker = warp_of(w)->cta->worker;
+  if (worker->launch->request->variant->flags & VA_FREES) return;
+  va_region *r = &w->regions[slot];
+  uint64_t miss = r->misses++;
+  if (miss >= kMissesRemembered && miss % kMissesBetween) return;
+  uint64_t base = 0, bytes = 0;
+  if (!va_arena_range(address, &base, &bytes)) return;
+  uint64_t low = (base + kLargestLane - 1) & ~(kLargestLane - 1);
+  if (low - base >= bytes || bytes - (low - base) < span) return;
+  r->low = low;
+  r->room = ((bytes - (low - base) - span) / lane_bytes) + 1;
+}
 
 inline bool owned(uint64_t address) {
   uint64_t t = address - VA_ARENA_BASE;
@@ -365,6 +386,7 @@ void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_
   uint64_t stride = bytes > lane_bytes ? lane_bytes : 0;
   for (uint32_t lane = 0; lane < VA_LANES; lane++) {
     uint64_t address = low + stride * lane;
+    if (stride * lane + lane_bytes > bytes) break;
     uint32_t n = static_cast<uint32_t>(lane_bytes);
     if (address & (n - 1)) va::refuse(w, info, lane, address, n, space, write);
     if (space == va::kShared) {
@@ -375,6 +397,16 @@ void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_
     }
     if (!stride) break;
   }
+  if (space != va::kShared) va::remember(w, va::slot_of(info), low, bytes, lane_bytes);
+}
+
+// A span of several accesses failed the quick check: 1 when all of it may be accessed.
+uint32_t va_h_span(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t align);
+
+uint32_t va_h_span(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t align) {
+  if (low & (align - 1) || !va_arena_accessible(low, bytes)) return 0;
+  va::remember(w, va::slot_of(info), low, bytes, align);
+  return 1;
 }
 
 }  // extern "C"

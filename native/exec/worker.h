@@ -37,6 +37,7 @@ struct alignas(VA_WARP_STRIDE) Warp {
   uint32_t site = 0;      // of the barrier instruction
   uint32_t reduced = 0;  // what a bar.red gave this warp
   uint64_t clock = 0;     // readings of %clock so far
+  uint64_t clock_cta = ~0ull;  // in the CTA of that index
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
@@ -81,6 +82,7 @@ struct Launch {
 struct Worker {
   Launch *launch = nullptr;
   std::vector<uint64_t> counters;
+  std::vector<va_region> regions;
   std::vector<std::unique_ptr<Cta>> resident;
   std::vector<std::unique_ptr<Cta>> spare;
   std::vector<Stack> stacks;
@@ -100,6 +102,7 @@ struct HelperEntry {
 };
 
 inline Warp *warp_of(va_warp *view) { return reinterpret_cast<Warp *>(view); }
+inline const Warp *warp_of(const va_warp *view) { return reinterpret_cast<const Warp *>(view); }
 
 // Record a fault (the first one of a launch wins) and leave the warp for good.
 [[noreturn]] void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane,

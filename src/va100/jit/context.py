@@ -25,6 +25,8 @@ from va100.ptx.types import PtxType, Space
 FULL: Final = "-1"
 MOST_BLOCKS_IN_REGISTERS: Final = 32
 """Above, the masked world's registers live in memory, or compile time explodes."""
+MOST_PARAMETERS_IN_REGISTERS: Final = 12
+"""Above, kernel parameters are read where they are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Placement:
 
     file: str
     site_base: int
+    region_base: int
     frame: Mapping[str, int]
     local_stride: int
     helpers: frozenset[str]
@@ -49,6 +52,8 @@ class Context(Emitter):
         self.symbols = symbols
         self.file = place.file
         self.site_base = place.site_base
+        self.region_base = place.region_base
+        self.region_count = 0
         self.frame = place.frame
         """``.local`` variables of this function: offset in the thread's local memory."""
         self.local_stride = place.local_stride
@@ -68,6 +73,7 @@ class Context(Emitter):
         self.storage_start: list[str] = []
         self.field_lines: list[str] = []
         self.fields: set[str] = set()
+        self.parameters = 0
         self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
         self.file_lines: list[str] = []
         self.file_bytes = 0
@@ -94,6 +100,11 @@ class Context(Emitter):
     def site(self) -> int:
         """Number of the instruction in the variant."""
         return self.site_base + self.index
+
+    def new_region(self) -> int:
+        """A slot for what an access of this function went to last."""
+        self.region_count += 1
+        return self.region_base + self.region_count - 1
 
     def refuse(self, problem: str, hint: str = "") -> UnsupportedInstruction:
         """An error that names the instruction and its line."""
@@ -459,7 +470,7 @@ class Context(Emitter):
         Most are the same for all warps of a CTA and are read once.
         """
         if offset in abi.PER_WARP or not self.is_kernel:
-            where = self.op(f"getelementptr i8, ptr %w, i64 {offset}")
+            where = self.op(f"getelementptr i8, ptr {self._view_of(offset)}, i64 {offset}")
             return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
         name = f"%field.{offset}"
         if name not in self.fields:
@@ -468,6 +479,28 @@ class Context(Emitter):
                 f"  {name}.at = getelementptr i8, ptr %w0, i64 {offset}",
                 f"  {name} = load {kind}, ptr {name}.at, !invariant.load !0",
             ]
+        return name
+
+    def _view_of(self, offset: int) -> str:
+        """Where a function finds a field: warps of a CTA lie side by side."""
+        if offset not in abi.PER_CTA:
+            return "%w"
+        index = self.op(f"zext i32 {self.field(abi.WARP_ID, 'i32')} to i64")
+        back = self.op(f"mul i64 {index}, {-abi.WARP_STRIDE}")
+        return self.op(f"getelementptr i8, ptr %w, i64 {back}")
+
+    def parameter(self, block: str, offset: int, bits: int) -> str:
+        """A kernel parameter: read once for all warps of a CTA while there are few."""
+        name = f"%param.{offset}.{bits}"
+        if name in self.fields:
+            return name
+        where = f"getelementptr i8, ptr {block}, i64 {offset}"
+        load = f"load i{bits}, ptr {{}}, align {bits // 8}, !invariant.load !0"
+        if self.parameters == MOST_PARAMETERS_IN_REGISTERS:
+            return self.op(load.format(self.op(where)))
+        self.parameters += 1
+        self.fields.add(name)
+        self.field_lines += [f"  {name}.at = {where}", f"  {name} = {load.format(name + '.at')}"]
         return name
 
     def special(self, name: str, bits: int) -> Value:

@@ -18,7 +18,7 @@ class Variant(ctypes.Structure):
         ("local_bytes", _U32),
         ("counter_count", _U32),
         ("param_bytes", _U32),
-        ("reserved", _U32),
+        ("region_count", _U32),
     )
 
 

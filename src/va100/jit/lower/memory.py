@@ -42,9 +42,7 @@ def _lower_param_load(c: Context, op: Operation, operand: Operand | None) -> boo
         size = op.type.size_bytes
         for k, destination in enumerate(destinations):
             at = c.param_offsets[name] + offset + k * size
-            where = c.op(f"getelementptr i8, ptr {params}, i64 {at}")
-            loaded = c.op(f"load i{op.type.bits}, ptr {where}, align {size}, !invariant.load !0")
-            value = Value(uniform(op.type.bits), base=loaded)
+            value = Value(uniform(op.type.bits), base=c.parameter(params, at, op.type.bits))
             c.write(destination, _extended(c, value, op.type, destination))
         return True
     if name in c.call_words:
