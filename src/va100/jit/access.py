@@ -13,6 +13,7 @@ from typing import Final
 from va100.jit import abi
 from va100.jit.context import Context
 from va100.jit.emit import Value
+from va100.jit.indexed import moved
 from va100.jit.lattice import add, affine, constant
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Symbol
@@ -89,7 +90,8 @@ def offset_by(c: Context, value: Value, offset: int) -> Value:
         return c.constant(shape)
     if value.shape.varying:
         name = c.op(f"add <32 x i64> {c.vector(value)}, splat (i64 {offset})")
-        return c.from_vector(name, 64)
+        further = value.indexed and moved(c, value.indexed, str(offset))
+        return Value(shape, vector=name, indexed=further)
     return Value(shape, base=c.op(f"add i64 {c.base(value)}, {offset}"))
 
 
@@ -226,6 +228,28 @@ def lane_helper(c: Context, access: Access, verb: str) -> str:
     name = f"va_h_{verb}_{access.space.value}_{access.bits}"
     c.declare(name, "declare void {}(ptr, i64, i32, ptr, ptr)")
     return name
+
+
+def indexed_call(c: Context, access: Access, verb: str, data: str, *, kind: str = "") -> bool:
+    """Let a native function access base and indices, if the address is made of them.
+
+    ``data`` is the last argument: its type and what it is.
+    """
+    how = access.address.indexed
+    if how is None or access.count != 1 or access.space is Space.LOCAL:
+        return False
+    name = f"va_h_{verb}_{access.space.value}_{kind or access.bits}"
+    if name not in c.helpers:
+        return False
+    where = c.array("i32")
+    c.line(f"store <32 x i32> {how.index}, ptr {where}, align 64")
+    info = access_info(c, access, c.new_region()) | how.shift << 60 | int(how.signed) << 63
+    info -= (info >> 63) << 64
+    c.declare(name, "declare void {}" + f"(ptr, i64, i32, i64, ptr, {data.split()[0]})")
+    c.line(
+        f"call void @{name}(ptr %w, i64 {info}, i32 {c.lanes}, i64 {how.base}, ptr {where}, {data})"
+    )
+    return True
 
 
 def spill_addresses(c: Context, access: Access) -> str:

@@ -15,6 +15,7 @@ from va100.errors import UnsupportedInstruction
 from va100.jit import abi
 from va100.jit.analysis import Analysis
 from va100.jit.effects import CARRY
+from va100.jit.indexed import extended
 from va100.jit.emit import Emitter, Poly, Predicate, Value
 from va100.jit.lattice import Shape, constant, extension_is_exact, resize, uniform, varying
 from va100.jit.symbols import Symbols
@@ -195,7 +196,9 @@ class Context(Emitter):
         how = "trunc" if bits < from_bits else "sext" if signed else "zext"
         name = p.op(f"{how} {p.integer(from_bits)} {p.get(value)} to {p.integer(bits)}")
         if p.wide:
-            return self.from_vector(name, bits)
+            wide = bits == 64 and from_bits == 32
+            indexed = extended(self, value, signed=signed) if wide else None
+            return Value(varying(bits), vector=name, indexed=indexed)
         known = value.shape.constant
         if known is not None:
             if not signed and known < 0:
