@@ -245,7 +245,7 @@ def indexed_call(c: Context, access: Access, verb: str, data: str, *, kind: str 
     c.line(f"store <32 x i32> {how.index}, ptr {where}, align 64")
     info = access_info(c, access, c.new_region()) | how.shift << 60 | int(how.signed) << 63
     info -= (info >> 63) << 64
-    c.declare(name, "declare void {}" + f"(ptr, i64, i32, i64, ptr, {data.split()[0]})")
+    c.declare(name, "declare void {}" + f"(ptr, i64, i32, i64, ptr, {data.split(maxsplit=1)[0]})")
     c.line(
         f"call void @{name}(ptr %w, i64 {info}, i32 {c.lanes}, i64 {how.base}, ptr {where}, {data})"
     )

@@ -15,8 +15,8 @@ from va100.errors import UnsupportedInstruction
 from va100.jit import abi
 from va100.jit.analysis import Analysis
 from va100.jit.effects import CARRY
-from va100.jit.indexed import extended
 from va100.jit.emit import Emitter, Poly, Predicate, Value
+from va100.jit.indexed import extended
 from va100.jit.lattice import Shape, constant, extension_is_exact, resize, uniform, varying
 from va100.jit.symbols import Symbols
 from va100.ptx.isa.form import Operation
@@ -46,6 +46,14 @@ class Placement:
 class Context(Emitter):
     """State of the emission of one PTX function."""
 
+    index = 0
+    ordered = False
+    needs_fibers = False
+    mask_may_be_empty = False
+    file_bytes = 0
+    region_count = 0
+    parameters = 0
+
     def __init__(self, analysis: Analysis, symbols: Symbols, place: Placement) -> None:
         super().__init__()
         self.analysis = analysis
@@ -54,7 +62,6 @@ class Context(Emitter):
         self.file = place.file
         self.site_base = place.site_base
         self.region_base = place.region_base
-        self.region_count = 0
         self.frame = place.frame
         """``.local`` variables of this function: offset in the thread's local memory."""
         self.local_stride = place.local_stride
@@ -64,27 +71,20 @@ class Context(Emitter):
         self.masked = False
         self.mask: str | None = None
         self.env: dict[str, Value | Predicate] = {}
-        self.index = 0
         self.storage: dict[str, str] = {}
-        self.called: set[str] = set()
         self.indirect: set[int] = set()
-        self.ordered = False
-        self.needs_fibers = False
         self.storage_lines: list[str] = []
         self.storage_start: list[str] = []
         self.field_lines: list[str] = []
         self.fields: set[str] = set()
-        self.parameters = 0
         self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
         self.file_lines: list[str] = []
-        self.file_bytes = 0
         self.call_words: dict[str, str] = {}
         self.call_entry_lines: list[str] = []
         self.param_offsets: Mapping[str, int] = {}
         self.param_bytes = 0
         self.frame_bytes = 0
         self.returned = FULL
-        self.mask_may_be_empty = False
         self.block_mask: str | None = None
         self._arrays: dict[str, int] = {}
         self.scratch: list[str] = []
