@@ -148,7 +148,7 @@ def outside_window(c: Context, low: str, span: int, align: int) -> str:
     return bad
 
 
-def span_allowed(c: Context, write: bool, low: str, span: int, align: int) -> str:
+def span_allowed(c: Context, low: str, span: int, align: int, *, write: bool) -> str:
     """Whether a span of global memory may be accessed: an ``i1``, after the slow way if need be."""
     slot = c.new_region()
     legal = _in_region(c, slot, low, align)

@@ -557,8 +557,3 @@ def float_pattern(number: float, bits: int) -> int:
     """Bits of a number as f16, f32 or f64."""
     code, integer = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[bits]
     return int(struct.unpack(integer, struct.pack(code, number))[0])
-
-
-def type_of(operation: Operation) -> PtxType:
-    """The type an instruction works on."""
-    return operation.types[0]

@@ -249,7 +249,7 @@ class FunctionWriter(Worlds):
         start = c.op(f"sub i64 {low}, {odd}") if odd else low
         # Allocations begin at aligned places: what is aligned down does not leave one.
         span = group.high - group.low + odd
-        return c.op(f"xor i1 {span_allowed(c, group.write, start, span, group.align)}, true")
+        return c.op(f"xor i1 {span_allowed(c, start, span, group.align, write=group.write)}, true")
 
     def _leave_if(self, condition: str, block: Block) -> None:
         c = self.c
