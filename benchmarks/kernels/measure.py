@@ -17,7 +17,6 @@ from va100.gpu.arena import Arena
 from va100.jit.engine import JitEngine
 from va100.work import Dim3
 
-NOT_YET = "not executed yet (tensor cores come with the next version)"
 LOADS = 8
 
 
@@ -76,8 +75,8 @@ class Bench:
                 contenders[name] = Ours(case, self.counted, self.arena, count)
             if uncounted:
                 contenders["uncounted"] = Ours(case, self.uncounted, self.arena, 1)
-        except UnsupportedInstruction:
-            row.note = NOT_YET
+        except UnsupportedInstruction as refused:
+            row.note = f"not executed: {refused.problem}"
         try:
             for name, contender in contenders.items():
                 _check(name, contender)

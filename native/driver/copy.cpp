@@ -3,6 +3,7 @@
 
 #include "blocks.h"
 #include "driver_api.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -54,6 +55,7 @@ CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     std::memmove(reinterpret_cast<void *>(to.address), reinterpret_cast<void *>(from.address),
                  bytes);
+    va_check_copied(to.address, from.address, bytes);
   }
   account(stream, to.address, from.address, bytes);
   if (wait) {
@@ -109,10 +111,12 @@ CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     for (uint64_t z = 0; z < c.depth; ++z)
-      for (uint64_t y = 0; y < c.height; ++y)
-        std::memmove(reinterpret_cast<void *>(target + (z * to.height + y) * to.pitch),
-                     reinterpret_cast<void *>(source + (z * from.height + y) * from.pitch),
-                     c.width);
+      for (uint64_t y = 0; y < c.height; ++y) {
+        const uint64_t there = target + (z * to.height + y) * to.pitch;
+        const uint64_t here = source + (z * from.height + y) * from.pitch;
+        std::memmove(reinterpret_cast<void *>(there), reinterpret_cast<void *>(here), c.width);
+        va_check_copied(there, here, c.width);
+      }
   }
   account(stream, target, source, c.width * c.height * c.depth);
   if (wait) {

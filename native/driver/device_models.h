@@ -15,8 +15,10 @@ struct DeviceModel {
   const char *key;  // as VA100_MODEL spells it
   const char *name; // as the driver reports it
   uint64_t memory_bytes;
-  double dram_bytes_per_s;
-  double pcie_bytes_per_s;
+  double launch_gap_s;     // between two kernels of one stream
+  double copy_bytes_per_s; // within the device, read and written bytes together
+  double fill_bytes_per_s;
+  double pcie_copy_bytes_per_s;
   const DeviceAttribute *attributes; // ordered by number
   size_t attribute_count;
 };

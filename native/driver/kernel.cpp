@@ -42,7 +42,7 @@ CUresult get_attribute(int *value, int attribute, const Function &f) {
     *value = static_cast<int>(f.registers);
     return CUDA_SUCCESS;
   case kPtxVersion:
-    *value = static_cast<int>(f.ptx_version);
+    *value = static_cast<int>(f.ptx_arch);
     return CUDA_SUCCESS;
   case kBinaryVersion:
     *value = 80;

@@ -13,6 +13,8 @@ namespace va {
 namespace {
 
 constexpr size_t kMostParameterBytes = 32764;
+// Machine code takes ctaid.x * ntid.x + tid.x to fit a signed integer (jit/transfer.py).
+constexpr uint64_t kMostThreadsInX = 0x7FFFFFFF;
 
 struct Shape {
   uint32_t grid[3];
@@ -36,6 +38,13 @@ void require_shape(const Device &device, const Function &f, const Shape &s) {
     note("kernel %s was compiled for at most %u threads a block; the launch has %llu",
          f.title.c_str(), f.max_threads, static_cast<unsigned long long>(threads));
     fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  if (uint64_t{s.grid[0]} * s.block[0] > kMostThreadsInX) {
+    say("cannot launch kernel %s: %llu threads in x; this version launches at most %llu, so that "
+        "an index fits a signed 32-bit integer\n  to fix: launch fewer and let each do more",
+        f.title.c_str(), static_cast<unsigned long long>(uint64_t{s.grid[0]} * s.block[0]),
+        static_cast<unsigned long long>(kMostThreadsInX));
+    fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   if (f.required_block[0] && std::memcmp(f.required_block, s.block, sizeof s.block) != 0)
     fail(CUDA_ERROR_INVALID_VALUE);
@@ -171,8 +180,33 @@ void report(Context &context, const Function &f, const Variant &variant, const v
   g_last_fault = new std::string(std::move(text));
 }
 
-void log_run(Function &f, const Variant &variant, const Shape &s,
-             const Stream &stream, const uint64_t *counters) {
+// Bytes of the allocations that a launch can reach through its arguments and its module's
+// variables: more than it touches, perhaps, but DRAM sees none of them more than it has to.
+// Pointers that lie in memory are not followed.
+uint64_t footprint_of(const Function &f, const uint8_t *block) {
+  constexpr size_t kMostPointers = 64;
+  va_allocation found[kMostPointers];
+  size_t count = 0;
+  for (size_t at = 0; at + sizeof(uint64_t) <= f.parameter_bytes && count < kMostPointers; at += 8) {
+    uint64_t word;
+    std::memcpy(&word, block + at, sizeof word);
+    if (word - VA_ARENA_BASE >= VA_ARENA_BYTES || !va_arena_find(word, &found[count]))
+      continue;
+    const uint64_t base = found[count].base;
+    if (std::none_of(found, found + count, [&](const va_allocation &a) { return a.base == base; }))
+      ++count;
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; ++i)
+    bytes += found[i].bytes;
+  if (bytes)
+    for (const auto &[name, global] : f.module->globals)
+      bytes += global.bytes;
+  return bytes;
+}
+
+void log_run(Function &f, const Variant &variant, const Shape &s, const Stream &stream,
+             const uint64_t *counters, uint64_t footprint_bytes) {
   LaunchWork work{};
   work.compiler_id = f.compiler_id;
   work.variant_id = variant.id;
@@ -180,6 +214,7 @@ void log_run(Function &f, const Variant &variant, const Shape &s,
   std::memcpy(work.block, s.block, sizeof work.block);
   work.dynamic_shared_bytes = s.shared_bytes;
   work.device = static_cast<uint32_t>(stream.context->device->ordinal);
+  work.footprint_bytes = footprint_bytes;
   {
     // Equal launches count equally, mostly; they share one copy.
     const std::lock_guard<std::mutex> lock(f.variants_mutex);
@@ -234,11 +269,12 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   request.resident_ctas = per_sm * request.sm_count;
   request.sample_every = settings().sample_every;
   request.counters = counters.data();
+  const uint64_t footprint_bytes = footprint_of(f, block.data());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     va_exec_launch(&request);
   }
-  log_run(f, variant, s, stream, counters.data());
+  log_run(f, variant, s, stream, counters.data(), footprint_bytes);
   if (request.fault.kind)
     report(context, f, variant, request.fault);
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous

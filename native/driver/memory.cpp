@@ -7,6 +7,7 @@
 #include "blocks.h"
 #include "driver_api.h"
 #include "settings.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -188,6 +189,8 @@ uint64_t allocate(Context &context, uint64_t bytes, Origin origin, unsigned flag
     fail(CUDA_ERROR_OUT_OF_MEMORY);
   add(block);
   account(block, false);
+  if (origin != Origin::kPinned)
+    va_check_allocated(block.base, bytes, origin != Origin::kDevice);
   return block.base;
 }
 
@@ -197,6 +200,7 @@ bool release(uint64_t base, bool pinned) {
                              : [](Origin o) { return o == Origin::kDevice || o == Origin::kManaged; };
   if (!take(base, wanted, &block))
     return false;
+  va_check_released(base);
   va_arena_free(base);
   account(block, true);
   return true;
@@ -230,6 +234,7 @@ void require_device_range(uint64_t address, uint64_t bytes) {
   }
   note("a copy or fill of %llu bytes at 0x%llx leaves the allocation it begins in",
        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(address));
+  va_check_bad_range(address, bytes);
   fail(CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -252,6 +257,7 @@ void free_blocks_of(Context &context) {
       va_arena_unregister_host(block.base);
     else
       va_arena_free(block.base);
+    va_check_leaked(block.base);
     account(block, true);
   }
 }
@@ -285,7 +291,10 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   flush_device_output(); // freeing waits for the device
   if (!address)
     return CUDA_SUCCESS;
-  return release(address, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (release(address, false))
+    return CUDA_SUCCESS;
+  va_check_bad_free(address);
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {

@@ -4,6 +4,7 @@
 
 #include "blocks.h"
 #include "driver_api.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -28,6 +29,7 @@ CUresult fill(CUdeviceptr address, size_t pitch, Value value, size_t width, size
         std::memset(first, static_cast<int>(value), width);
       else
         std::fill_n(first, width, value);
+      va_check_filled(address + y * pitch, row);
     }
   }
   log_transfer(stream.track, stream.context->device->ordinal, row * height, Way::kSet);

@@ -200,7 +200,7 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
     f->registers = info->registers;
     f->max_threads = info->max_threads ? info->max_threads : 1024;
     std::memcpy(f->required_block, info->required_block, sizeof f->required_block);
-    f->ptx_version = info->ptx_version;
+    f->ptx_arch = info->ptx_arch;
     constexpr int kSharedPerBlock = 8;
     const auto limit =
         static_cast<uint32_t>(module->context->device->attribute(kSharedPerBlock));

@@ -79,7 +79,7 @@ struct Function {
   uint32_t registers = 0;
   uint32_t max_threads = 1024;
   uint32_t required_block[3] = {0, 0, 0};
-  uint32_t ptx_version = 0;
+  uint32_t ptx_arch = 0; // 80 for compute_80
   std::atomic<uint32_t> dynamic_shared_limit{0};
   std::atomic<int> carveout{-1};
 

@@ -3,6 +3,7 @@
 
 #include "blocks.h"
 #include "driver_api.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -173,7 +174,10 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   healthy_context();
   stream_of(stream);
-  return release(address, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (release(address, false))
+    return CUDA_SUCCESS;
+  va_check_bad_free(address);
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 } // namespace api

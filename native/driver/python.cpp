@@ -50,8 +50,9 @@ std::string open(Python *python) {
     return {}; // this process is Python already
   const std::string &path = settings().python_library;
   if (path.empty())
-    return "no compiler is registered and VA100_LIBPYTHON does not name a libpython; start the "
-           "program with `va100 run`";
+    return "there is no Python to compile with: VA100_LIBPYTHON does not name a libpython\n"
+           "  to fix: start the program with `va100 run`; `va100 doctor` says whether its Python "
+           "has a shared library";
   void *const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library)
     return std::string("VA100_LIBPYTHON: ") + dlerror();

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "va100/arena.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -37,6 +38,24 @@ const DeviceModel *model_of(const char *key) {
   return nullptr;
 }
 
+// Words separated by commas; the Python side refuses those that are unknown.
+unsigned tools_of(const std::string &text) {
+  static const struct {
+    const char *name;
+    unsigned bit;
+  } kTools[] = {{"memcheck", VA_CHECK_MEMORY},
+                {"initcheck", VA_CHECK_INIT},
+                {"synccheck", VA_CHECK_SYNC},
+                {"racecheck", VA_CHECK_RACE},
+                {"strict-warp", VA_CHECK_STRICT_WARP}};
+  const std::string words = "," + text + ",";
+  unsigned bits = 0;
+  for (const auto &tool : kTools)
+    if (words.find(std::string(",") + tool.name + ",") != std::string::npos)
+      bits |= tool.bit;
+  return bits;
+}
+
 Settings read() {
   static const char kDefaultModel[] = "A100-SXM4-80GB";
   const char *const wanted = text_of("VA100_MODEL", kDefaultModel);
@@ -55,6 +74,7 @@ Settings read() {
   s.sample_every = static_cast<unsigned>(number_of("VA100_SAMPLE", 64, 0, 1 << 30));
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");
+  s.check = tools_of(text_of("VA100_CHECK", ""));
   s.backend = text_of("VA100_BACKEND", "va100.assembly:connect");
   return s;
 }

@@ -16,6 +16,7 @@ struct Settings {
   unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
   std::string python_library; // VA100_LIBPYTHON
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used
+  unsigned check;             // VA100_CHECK: va_check_tool bits
   std::string backend;        // VA100_BACKEND, "module:function" that registers a compiler
 };
 

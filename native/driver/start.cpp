@@ -7,6 +7,7 @@
 #include "objects.h"
 #include "procs.h"
 #include "settings.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -75,6 +76,8 @@ CUresult start() {
     say("the address range of device memory could not be reserved");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
+  if (settings().check)
+    va_check_enable(settings().check);
   Driver &d = driver();
   for (int i = 0; i < settings().device_count; ++i)
     add_device(d, i);

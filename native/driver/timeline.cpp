@@ -14,14 +14,12 @@ namespace va {
 namespace {
 
 // Without a compiler to ask, a launch takes the least that any launch takes.
-constexpr double kLaunchFloorSeconds = 2.5e-6;
+constexpr double kLaunchFloorSeconds = 1.3e-6;
 constexpr size_t kKeepLaunches = 1u << 19;
 constexpr size_t kResolveAfter = 1u << 16;
 constexpr size_t kKeepKnown = 1u << 16;
 
-// What copies reach of the links' peak rates, and what each costs before its first byte.
-constexpr double kPcieShare = 0.84;
-constexpr double kDramShare = 0.90;
+// What a copy costs before its first byte, and what copies between devices reach.
 constexpr double kNvlinkBytesPerSecond = 270e9;
 constexpr double kCopyFloorSeconds = 1.5e-6;
 
@@ -49,11 +47,12 @@ struct Alike {
   uint64_t variant_id;
   const void *counters;
   uint32_t grid[3], shared_bytes, device;
+  uint64_t footprint_bytes;
 
   bool operator<(const Alike &other) const {
     const auto parts = [](const Alike &a) {
       return std::tie(a.variant_id, a.counters, a.grid[0], a.grid[1], a.grid[2], a.shared_bytes,
-                      a.device);
+                      a.device, a.footprint_bytes);
     };
     return parts(*this) < parts(other);
   }
@@ -99,6 +98,7 @@ va_launch_record record_of(const Launch &launch) {
     r.counter_count = static_cast<uint32_t>(launch.work.counters->size());
     r.counters = launch.work.counters->data();
   }
+  r.footprint_bytes = launch.work.footprint_bytes;
   r.duration_s = launch.duration_s;
   return r;
 }
@@ -108,7 +108,8 @@ Alike key_of(const LaunchWork &work) {
                work.counters.get(),
                {work.grid[0], work.grid[1], work.grid[2]},
                work.dynamic_shared_bytes,
-               work.device};
+               work.device,
+               work.footprint_bytes};
 }
 
 // What is to be asked: one launch of each kind that is not known yet.
@@ -176,6 +177,8 @@ void end_at(Track &track, double end) {
     group.blocking_ready_s = std::max(group.blocking_ready_s, end);
 }
 
+const DeviceModel &model_of(uint32_t device) { return *driver().devices[device]->model; }
+
 void place(Log &l, Work &work) {
   if (work.what == What::kJoin) {
     TrackGroup &group = work.track ? *work.track->group : *work.group;
@@ -190,6 +193,7 @@ void place(Log &l, Work &work) {
   switch (work.what) {
   case What::kLaunch: {
     Launch *const launch = launch_at(l, work.serial);
+    start += model_of(launch ? launch->work.device : 0).launch_gap_s;
     if (launch)
       launch->start_s = start;
     end_at(track, start + (launch ? launch->duration_s : kLaunchFloorSeconds));
@@ -216,13 +220,13 @@ void place(Log &l, Work &work) {
 }
 
 double transfer_s(int device, uint64_t bytes, Way way) {
-  const DeviceModel &model = *driver().devices[static_cast<size_t>(device)]->model;
+  const DeviceModel &model = model_of(static_cast<uint32_t>(device));
   const double size = static_cast<double>(bytes);
-  double rate = model.dram_bytes_per_s * kDramShare;
+  double rate = model.fill_bytes_per_s;
   if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
-    rate = model.pcie_bytes_per_s * kPcieShare;
+    rate = model.pcie_copy_bytes_per_s;
   else if (way == Way::kWithinDevice)
-    rate /= 2; // read and written
+    rate = model.copy_bytes_per_s / 2; // read and written
   else if (way == Way::kBetweenDevices)
     rate = kNvlinkBytesPerSecond;
   return kCopyFloorSeconds + size / rate;

@@ -192,12 +192,19 @@ VA_FAST bool store_whole_fast(const va_warp *w, const uint64_t *address, const T
   return store_whole<T, S>(w, address, in);
 }
 
+// b128, which only moves.
+struct Quad {
+  uint64_t low, high;
+};
+
 template <typename T, Space S>
 void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *out) {
   uint32_t n = count_of(info);
-  if (mask == kAllLanes && n == 1 &&
-      (kFast ? load_whole_fast<T, S>(w, address, out) : load_whole<T, S>(w, address, out)))
-    return;
+  if constexpr (!std::is_same_v<T, Quad>) {
+    if (mask == kAllLanes && n == 1 &&
+        (kFast ? load_whole_fast<T, S>(w, address, out) : load_whole<T, S>(w, address, out)))
+      return;
+  }
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     const uint8_t *p =
@@ -210,9 +217,11 @@ void load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, T *
 template <typename T, Space S>
 void store(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, const T *in) {
   uint32_t n = count_of(info);
-  if (mask == kAllLanes && n == 1 &&
-      (kFast ? store_whole_fast<T, S>(w, address, in) : store_whole<T, S>(w, address, in)))
-    return;
+  if constexpr (!std::is_same_v<T, Quad>) {
+    if (mask == kAllLanes && n == 1 &&
+        (kFast ? store_whole_fast<T, S>(w, address, in) : store_whole<T, S>(w, address, in)))
+      return;
+  }
   for (uint32_t m = mask; m; m &= m - 1) {
     uint32_t lane = static_cast<uint32_t>(__builtin_ctz(m));
     uint8_t *p =
@@ -463,6 +472,7 @@ extern const HelperEntry kAccessHelpers[] = {
     VA_REDUCTION(and, And, b32, uint32_t)
     VA_REDUCTION(or, Or, b32, uint32_t)
     VA_REDUCTION(xor, Xor, b32, uint32_t)
+    VA_ACCESS(128, Quad)
     VA_ATOMIC(add, Add, u32, uint32_t)
     VA_ATOMIC(add, Add, s32, int32_t)
     VA_ATOMIC(add, Add, u64, uint64_t)

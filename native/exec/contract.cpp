@@ -3,6 +3,7 @@
 
 #include "worker.h"
 
+static_assert(offsetof(va_warp, clock) == 128);
 static_assert(offsetof(va_warp, params) == 0);
 static_assert(offsetof(va_warp, shared) == 8);
 static_assert(offsetof(va_warp, local) == 16);
@@ -20,6 +21,6 @@ static_assert(offsetof(va_warp, gridid) == 88);
 static_assert(offsetof(va_warp, envreg12) == 96);
 static_assert(offsetof(va_warp, sample) == 112);
 static_assert(offsetof(va_warp, stack_limit) == 120);
-static_assert(offsetof(va_warp, regions) == 128);
+static_assert(offsetof(va_warp, regions) == 136);
 static_assert(sizeof(va_region) == 32);
 static_assert(offsetof(va::Warp, view) == 0, "machine code's pointer is also the scheduler's");

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "mma_kernels.h"
 #include "worker.h"
 
 extern "C" {
@@ -22,18 +23,20 @@ uint32_t va_h_match_all(uint32_t mask, const uint32_t *members, const uint64_t *
 int64_t va_h_next(const uint64_t *words, uint32_t count, uint32_t from);
 void va_h_stuck(va_warp *w, uint32_t site);
 void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target);
-uint64_t va_h_clock(va_warp *w);
 void va_h_stack(va_warp *w, uint32_t site, uint32_t mask);
 }
 
 namespace va {
 
 extern const HelperEntry kAccessHelpers[];
+extern const HelperEntry kAsyncHelpers[];
 extern const HelperEntry kMathHelpers[];
 extern const HelperEntry kDirectedHelpers[];
 extern const HelperEntry kHalfHelpers[];
 extern const HelperEntry kConvertHelpers[];
 extern const HelperEntry kRuntimeHelpers[];
+extern const HelperEntry kMatrixHelpers[];
+extern const HelperEntry kCheckHelpers[];
 
 namespace {
 
@@ -89,7 +92,6 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
                                     {"va_h_next", VA_ADDRESS(va_h_next)},
                                     {"va_h_stuck", VA_ADDRESS(va_h_stuck)},
                                     {"va_h_bad_call", VA_ADDRESS(va_h_bad_call)},
-                                    {"va_h_clock", VA_ADDRESS(va_h_clock)},
                                     {"va_h_stack", VA_ADDRESS(va_h_stack)},
                                     {"va_h_redux_add", VA_ADDRESS(va::redux<va::RAdd>)},
                                     {"va_h_redux_and", VA_ADDRESS(va::redux<va::RAnd>)},
@@ -105,8 +107,10 @@ const std::unordered_map<std::string, const void *> &table() {
   static const auto *all = [] {
     auto *map = new std::unordered_map<std::string, const void *>;
     for (const HelperEntry *list : {kCoreHelpers, kAccessHelpers, kMathHelpers, kDirectedHelpers,
-                                    kHalfHelpers, kConvertHelpers, kRuntimeHelpers})
+                                    kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers, kCheckHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
+    for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
+    for (const HelperEntry *e = kAsyncHelpers; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();
   return *all;
@@ -208,13 +212,6 @@ void va_h_bad_call(va_warp *w, uint32_t mask, uint64_t target) {
 void va_h_stack(va_warp *w, uint32_t site, uint32_t mask) {
   va::fault(w, VA_FAULT_STACK, site, static_cast<uint32_t>(__builtin_ctz(mask ? mask : 1)), 0, 0,
             0, false, "stack overflow: calls are nested too deeply");
-}
-
-uint64_t va_h_clock(va_warp *w) {
-  va::Warp *warp = va::warp_of(w);
-  if (warp->clock_cta != warp->cta->index) warp->clock = 0;
-  warp->clock_cta = warp->cta->index;
-  return ++warp->clock;
 }
 
 }  // extern "C"

@@ -131,6 +131,8 @@ const HelperEntry kMathHelpers[] = {
     VA_FUNCTION(sqrt, sqrt1)
     VA_CIRCULAR(sin)
     VA_CIRCULAR(cos)
+    {"va_m_sin_2pi_ftz_f32", helper<bare<sin_f64>>()},
+    {"va_m_cos_2pi_ftz_f32", helper<bare<cos_f64>>()},
     {"va_m_tanh_f32", helper<tanh1>()},
     {"va_m_div_approx_f32", helper<quotient<false, false>>()},
     {"va_m_div_approx_ftz_f32", helper<quotient<false, true>>()},

@@ -1,50 +1,11 @@
 // Arithmetic rounded toward zero, down or up, and integers to f32 and f64 in every rounding.
 // The host's rounding mode is changed around the loop; nothing here is to be evaluated at compile
 // time or moved out of the guard, hence this file's own compiler flags and the fences.
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#else
-#include <cfenv>
-#endif
-
 #include "math_lanes.h"
+#include "math_rounding.h"
 
 namespace va {
 namespace {
-
-#if defined(__SSE2__)
-// fesetround also switches the x87 unit, which takes sixteen times as long.
-constexpr unsigned kModes = 0x6000;
-constexpr unsigned kNearest = 0x0000, kDown = 0x2000, kUp = 0x4000, kZero = 0x6000;
-unsigned switch_mode(unsigned mode) {
-  unsigned old = _mm_getcsr();
-  _mm_setcsr((old & ~kModes) | mode);
-  return old & kModes;
-}
-#else
-constexpr unsigned kNearest = FE_TONEAREST, kDown = FE_DOWNWARD, kUp = FE_UPWARD;
-constexpr unsigned kZero = FE_TOWARDZERO;
-unsigned switch_mode(unsigned mode) {
-  int old = fegetround();
-  fesetround(static_cast<int>(mode));
-  return static_cast<unsigned>(old);
-}
-#endif
-
-class Rounding {
- public:
-  explicit Rounding(unsigned mode) : old_(switch_mode(mode)) { fence(); }
-  ~Rounding() {
-    fence();
-    switch_mode(old_);
-  }
-  Rounding(const Rounding &) = delete;
-  Rounding &operator=(const Rounding &) = delete;
-
- private:
-  static void fence() { asm volatile("" ::: "memory"); }
-  unsigned old_;
-};
 
 VA_INLINE float result(float x) { return bits_as<float>(canonical(x)); }
 VA_INLINE double result(double x) { return x; }

@@ -28,8 +28,9 @@ namespace va {
 
 using MmaHelper = void (*)(const void *a, const void *b, const void *c, void *d);
 
-// `metadata` is one register; `selector` the instruction's.  Returns -1, or the lane whose metadata
-// names no pair of elements; d is not written then.
+// `metadata` is one register; `selector` the instruction's, with kOrderedMetadata where pairs must
+// ascend.  Returns -1, or the lane whose metadata names no pair of elements; d is not written then.
+constexpr uint32_t kOrderedMetadata = 0x100;
 using MmaSparseHelper = int32_t (*)(const void *a, const void *b, const void *c, void *d,
                                     const void *metadata, uint32_t selector);
 
@@ -58,6 +59,7 @@ enum va_mma_flag : uint32_t {
   VA_MMA_RZ = 8,  // f64 only, as the next two
   VA_MMA_RM = 16,
   VA_MMA_RP = 32,
+  VA_MMA_PORTABLE = 64,  // use what any processor runs
 };
 
 // Stacks of matrices in rows, each without gaps; d = a b + c.  Integers of eight or four bits and

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "check_state.h"
 #include "worker.h"
 
 namespace va {
@@ -191,6 +192,7 @@ void va_h_malloc(va_warp *, uint32_t mask, const uint64_t *bytes, uint64_t *out)
     out[lane] = bytes[lane] ? va_arena_alloc(VA_WINDOW_DEVICE, bytes[lane], 256) : 0;
     std::lock_guard<std::mutex> lock(g_heap_mutex);
     if (out[lane]) g_heap.insert(out[lane]);
+    if (out[lane]) va_check_allocated(out[lane], bytes[lane], 0);
   }
 }
 
@@ -203,7 +205,10 @@ void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address
       std::lock_guard<std::mutex> lock(g_heap_mutex);
       ours = g_heap.erase(address[lane]) != 0;
     }
-    if (!ours || va_arena_free(address[lane]))
+    if (ours) va_check_released(address[lane]);
+    const bool freed = ours && !va_arena_free(address[lane]);
+    if (!freed) va::check_bad_device_free(w, site, static_cast<uint32_t>(lane), address[lane]);
+    if (!freed)
       va::fault(w, VA_FAULT_ILLEGAL_ADDRESS, site, static_cast<uint32_t>(lane), address[lane], 1,
                 0, true, nullptr);
   }

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "check_state.h"
 #include "worker.h"
 
 namespace va {
@@ -323,6 +324,7 @@ bool release(Cta *cta, uint32_t id) {
   Barrier &b = cta->barriers[id];
   uint32_t expected = b.expected ? b.expected : live_threads(cta);
   if (__builtin_expect(b.arrived < expected || b.arrived == 0, 1)) return false;
+  if (__builtin_expect(cta->check != nullptr, 0)) check_released(cta, id, b.expected == 0);
   for (Warp &warp : cta->warps) {
     if (warp.state != WarpState::kBarrier || warp.barrier != id) continue;
     warp.state = WarpState::kReady;
@@ -723,7 +725,10 @@ int va_exec_launch(va_launch *request) {
     std::memset(reinterpret_cast<void *>(workspace), 0, 4096);
     launch.workspace = workspace;
   }
+  const bool checked = variant->check_id || va_check_tools();
+  if (checked) va::check_begin(&launch);
   pool.run(&launch, va::worker_count(request, launch.cta_count, launch.ordered));
+  if (checked) va::check_end(&launch);
   va::flush_output(&launch);
   return static_cast<int>(request->fault.kind);
 }

@@ -36,8 +36,6 @@ struct alignas(VA_WARP_STRIDE) Warp {
   uint32_t barrier = 0;
   uint32_t site = 0;      // of the barrier instruction
   uint32_t reduced = 0;  // what a bar.red gave this warp
-  uint64_t clock = 0;     // readings of %clock so far
-  uint64_t clock_cta = ~0ull;  // in the CTA of that index
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
@@ -58,6 +56,7 @@ struct Cta {
   uint8_t *local = nullptr;
   Barrier barriers[kBarriers];
   std::vector<Warp> warps;
+  void *check = nullptr;  // the checker's view of it, while it is checked
 };
 
 // What all workers of a launch share.

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import atexit
 import functools
+import re
 import sys
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from va100.config import Settings, program_name
 from va100.driver.compile import Backend, Compiler
-from va100.driver.report import write_report
+from va100.driver.names import short_name
+from va100.driver.report import begin_report, finish_report
 from va100.gpu.launch import Engine
 from va100.jit.compiler import JitCompiler
 from va100.jit.engine import JitEngine
 from va100.jit.native import Fault
+
+if TYPE_CHECKING:
+    from va100.check.explain import CheckedKernel
+    from va100.check.session import Session
+
+STRICT_WARP: Final = "strict-warp"
 
 
 def engine(settings: Settings) -> Engine:
@@ -26,21 +36,72 @@ def engine(settings: Settings) -> Engine:
         from va100.reference.engine import ReferenceEngine  # noqa: PLC0415
 
         return ReferenceEngine()
-    return JitEngine(settings.cache_dir / "objects", workers=settings.workers)
+    return _jit(settings)
 
 
 def compiler(settings: Settings) -> Compiler:
     """What the driver compiles with."""
-    return JitCompiler(JitEngine(settings.cache_dir / "objects", workers=settings.workers))
+    return JitCompiler(_jit(settings))
+
+
+def _jit(settings: Settings) -> JitEngine:
+    """The JIT, which compiles for the checker what is to be checked."""
+    wanted = re.compile(settings.check_kernels)
+
+    def checked(kernel: str) -> bool:
+        return bool(wanted.search(kernel) or wanted.search(short_name(kernel)))
+
+    return JitEngine(
+        settings.cache_dir / "objects",
+        workers=settings.workers,
+        checked=checked if settings.check else None,
+    )
+
+
+def check_session(settings: Settings, jit: JitEngine) -> Session | None:
+    """The checker the settings ask for, for kernels of one engine."""
+    if not settings.check:
+        return None
+    # Only imported when asked for, as the oracle is.
+    from va100.check.findings import Tool  # noqa: PLC0415
+    from va100.check.session import Session  # noqa: PLC0415
+
+    tools = [Tool(name) for name in settings.check if name != STRICT_WARP]
+    session = Session(
+        tools, partial(_checked_kernel, jit), strict_warp=STRICT_WARP in settings.check
+    )
+    if settings.check_report is not None:
+        session.write_to(settings.check_report)
+    return session
+
+
+def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
+    if not 0 < number <= len(jit.checked_kernels):
+        return None
+    from va100.check.explain import CheckedKernel  # noqa: PLC0415
+    from va100.check.flow import VariantFlow  # noqa: PLC0415
+
+    name, compiled = jit.checked_kernels[number - 1]
+    layout = compiled.lay_out()
+    return CheckedKernel(name, compiled.sites, VariantFlow(layout.functions, layout.flows))
 
 
 @functools.cache
 def connect() -> Backend:
     """Register the compiler with the native driver of this process, once."""
     settings = Settings.from_environment()
-    backend = Backend(compiler=compiler(settings), chip=settings.chip, fault_type=Fault)
+    jit = _jit(settings)
+    backend = Backend(compiler=JitCompiler(jit), chip=settings.chip, fault_type=Fault)
     backend.register()
-    atexit.register(_finish, backend, settings)
+    if settings.report is not None:
+        begin_report(
+            settings.report,
+            model=settings.model,
+            gpu_count=settings.gpu_count,
+            program=program_name(sys.argv),
+        )
+    session = check_session(settings, jit)
+    atexit.register(_finish, backend, settings, session)
     return backend
 
 
@@ -49,14 +110,10 @@ def enable() -> None:
     connect()
 
 
-def _finish(backend: Backend, settings: Settings) -> None:
-    """At exit: the report, then the driver goes on alone."""
+def _finish(backend: Backend, settings: Settings, session: Session | None) -> None:
+    """At exit: the reports, then the driver goes on alone."""
+    if session is not None:
+        session.finish()
     if settings.report is not None:
-        write_report(
-            settings.report,
-            backend,
-            model=settings.model,
-            gpu_count=settings.gpu_count,
-            program=program_name(sys.argv),
-        )
+        finish_report(settings.report, backend)
     backend.unregister()

@@ -7,6 +7,7 @@ The native core reads the same variables by itself, since it also runs where no 
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ DEFAULT_MODEL: Final = "A100-SXM4-80GB"
 MOST_GPUS: Final = 16
 MOST_WORKERS: Final = 4096
 ENGINES: Final = ("jit", "reference")
+CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", "strict-warp")
+"""What ``VA100_CHECK`` may name; the last makes races of what only shuffles and votes order."""
 
 VARIABLES: Final[Mapping[str, str]] = {
     "VA100_MODEL": "A100 model of every virtual GPU",
@@ -30,6 +33,9 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_REPORT": "file that a program's launches are written to at its exit",
     "VA100_LOG": "1: say which calls are refused and which images load",
     "VA100_CACHE_DIR": "where compiled programs are kept",
+    "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
+    "VA100_CHECK_REPORT": "file that their findings are written to",
+    "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check",
 }
 """What a person may set, with its meaning; the native core knows a few more for itself."""
 
@@ -49,6 +55,11 @@ class Settings:
     search_path: str
     """Where programs are looked for, as ``PATH`` spells it."""
     cuda_home: Path | None
+    check: tuple[str, ...] = ()
+    """Tools of the checker; empty: it is off."""
+    check_report: Path | None = None
+    check_kernels: str = ""
+    """Empty: all."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -72,6 +83,9 @@ class Settings:
             cache_dir=_cache_dir(variables),
             search_path=variables.get("PATH", os.defpath),
             cuda_home=Path(home) if home else None,
+            check=_check_tools(variables.get("VA100_CHECK", "")),
+            check_report=_path(variables.get("VA100_CHECK_REPORT", "")),
+            check_kernels=variables.get("VA100_CHECK_KERNELS", ""),
         )
 
     @property
@@ -91,6 +105,11 @@ class Settings:
         }
         if self.report is not None:
             spelled["VA100_REPORT"] = str(self.report)
+        if self.check:
+            spelled["VA100_CHECK"] = ",".join(self.check)
+            spelled["VA100_CHECK_KERNELS"] = self.check_kernels
+        if self.check_report is not None:
+            spelled["VA100_CHECK_REPORT"] = str(self.check_report)
         return spelled
 
 
@@ -113,8 +132,8 @@ def model_name(query: str, *, origin: str) -> str:
     if chips:
         names = ", ".join(chip.name for chip in chips)
         raise SetupError(f"{origin}={query} leaves a choice", remedy=f"name one of {names}")
-    near = [name for name in close_names(query) if _chips(name)]
-    names = ", ".join(near or [chip.name for chip in _chips("A100")])
+    near = [chip.name for name in close_names(query) for chip in _chips(name)]
+    names = ", ".join(dict.fromkeys(near or [chip.name for chip in _chips("A100")]))
     raise SetupError(f"{origin}={query} is no A100 model", remedy=f"name one of {names}")
 
 
@@ -141,17 +160,33 @@ def program_name(arguments: Sequence[str]) -> str:
 
 def python_library() -> Path | None:
     """Find the shared library of this Python, which programs without one load to compile."""
-    folder: str | None = sysconfig.get_config_var("LIBDIR")
-    for key in ("INSTSONAME", "LDLIBRARY"):
-        name: str | None = sysconfig.get_config_var(key)
-        if folder and name and ".so" in name and (Path(folder) / name).exists():
-            return Path(folder) / name
-    return None
+    told = [sysconfig.get_config_var(key) for key in ("INSTSONAME", "LDLIBRARY")]
+    names = [name for name in told if name and ".so" in name]
+    # A static interpreter may have its library beside it all the same, as Debian's and Conda's.
+    names.append(f"libpython{sysconfig.get_python_version()}.so.1.0")
+    folders = [sysconfig.get_config_var("LIBDIR"), str(Path(sys.base_prefix, "lib"))]
+    candidates = (Path(folder, name) for name in names for folder in folders if folder)
+    return next((path for path in candidates if path.exists()), None)
 
 
 def _chips(query: str) -> list[ChipSpec]:
     """A100s that a name means; other GPUs have no silicon here to run on."""
     return [model for model in find_models(query) if isinstance(model, ChipSpec)]
+
+
+def _check_tools(text: str) -> tuple[str, ...]:
+    tools = tuple(word.strip() for word in text.split(",") if word.strip())
+    for tool in tools:
+        if tool not in CHECK_TOOLS:
+            raise SetupError(
+                f"VA100_CHECK={text}: {tool} is none of {', '.join(CHECK_TOOLS)}",
+                remedy="export VA100_CHECK=memcheck",
+            )
+    return tools
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def _cache_dir(variables: Mapping[str, str]) -> Path:

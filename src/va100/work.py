@@ -77,8 +77,9 @@ class Counters:
 
     Instruction counts are per warp issue (as hardware counts them) unless named ``thread_``.
     Bytes are requested by threads; sectors are the 32-byte pieces those requests touched.
-    ``sampled_fraction`` is the part of the CTAs on which sectors, banks and lines were counted;
-    those counts are already scaled to the whole grid.
+    ``footprint_bytes`` is how much memory the launch can reach, 0 when unknown; it touches at most
+    that much.  ``sampled_fraction`` is the part of the CTAs on which sectors, banks and lines were
+    counted; those counts are already scaled to the whole grid.
     """
 
     cta_count: int = 0

@@ -62,6 +62,14 @@ def _clamp32(value: int) -> int:
 # ---------------------------------------------------------------- integers
 
 
+def _clmad(op: Operation, a: int, b: int, c: int) -> int:
+    product = 0
+    while b:
+        product ^= a * (b & -b)
+        b &= b - 1
+    return c ^ _cut(product >> 64 if "hi" in op.modifiers else product, 64)
+
+
 def _arithmetic(op: Operation, a: int, b: int) -> int:
     x, y = _typed(op.type, a), _typed(op.type, b)
     total = x + y if op.opcode == "add" else x - y
@@ -528,8 +536,17 @@ def _testp(op: Operation, a: int) -> int:
 _ROUND = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 
 
+def _pack(op: Operation, a: int, b: int, c: int = 0) -> int:
+    bits = op.type.bits
+    low = -(1 << bits - 1) if op.type.is_signed else 0
+    x, y = (min(max(_sign(v, 32), low), low + (1 << bits) - 1) for v in (a, b))
+    return _cut(c << 2 * bits | _cut(x, bits) << bits | _cut(y, bits), 32)
+
+
 def _cvt(op: Operation, a: int, *b: int) -> int | None:
     target, source = op.type, op.source_type
+    if "pack" in op.modifiers:
+        return _pack(op, a, *b)
     if b:
         high, low = (_narrow(op, target.value[:-2], "f32", v) for v in (a, *b))
         return high << 16 | low
@@ -631,6 +648,7 @@ ORACLES = {
     ("integer", "szext"): _szext,
     ("integer", "bmsk"): _bmsk,
     **{("integer", n): _dot for n in ("dp4a", "dp2a")},
+    ("integer", "clmad"): _clmad,
     ("logic", "and"): _two(operator.and_),
     ("logic", "or"): _two(operator.or_),
     ("logic", "xor"): _two(operator.xor),

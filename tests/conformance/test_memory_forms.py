@@ -413,15 +413,41 @@ def test_counters_wrap(opcode: str, operation: str, engine: Engine, arena: Arena
 def test_every_memory_form_is_here() -> None:
     """Spellings tested cover every row of the two families."""
     tested = {decode(t).form for t in (*LOADS, *STORES, *ATOMICS, *REDUCTIONS)}
-    prefetching = {"prefetch", "prefetchu"}
+    advising = {"prefetch", "prefetchu", "applypriority", "discard", "createpolicy"}
     for form in executed_forms():
-        if form.family in (Family.MEMORY, Family.ATOMIC) and form.opcode not in prefetching:
+        if form.family in (Family.MEMORY, Family.ATOMIC) and form.opcode not in advising:
             assert form in tested, form
 
 
-@pytest.mark.parametrize("text", operations("prefetch") + operations("prefetchu"))
-def test_prefetch_changes_nothing(text: str, engine: Engine, arena: Arena) -> None:
+ADVICE = [t for o in ("prefetch", "prefetchu", "applypriority", "discard") for t in operations(o)]
+
+
+@pytest.mark.parametrize("text", ADVICE)
+def test_advice_changes_nothing(text: str, engine: Engine, arena: Arena) -> None:
     place = "[%d28]" if ".local" in text else "[%d21]"
-    body = [f"    {text} {place};", "    st.global.v2.u64 [%d22], {%d24, %d25};"]
+    size = "" if text.startswith("prefetch") else ", 128"
+    body = [f"    {text} {place}{size};", "    st.global.v2.u64 [%d22], {%d24, %d25};"]
     source, _, output = _run(engine, arena, body, 1)
     np.testing.assert_array_equal(output[0, :, :SLOT], source)
+
+
+@pytest.mark.parametrize("text", operations("createpolicy"))
+def test_policies(text: str, reference: Engine, jit: Engine, arena: Arena) -> None:
+    """A policy's bits are nobody's business, but they are the same ones, and accesses take them."""
+    operands = {
+        "range": ["[%d21], 0x100000, %r15", "[%d21], %r14, %r15"],
+        "fractional": ["", "0f3F000000", "%f1"],
+        "cvt": ["%d24"],
+    }[decode(text).sequence[0]]
+    body = ["    .reg .f32 %f<4>;", "    cvt.rn.f32.u32 %f1, %r15;", "    mov.u32 %r14, 4096;"]
+    body.append("    mul.f32 %f1, %f1, 0f3CF5C28F;")
+    for index, given in enumerate(operands):
+        body.append(f"    {text} %d{index}{', ' if given else ''}{given};")
+        body.append(f"    ld.global.L2::cache_hint.u64 %d9, [%d21], %d{index};")
+        at = index * THREADS * 32
+        body.append(f"    st.global.L2::cache_hint.v2.u64 [%d22+{at}], {{%d{index}, %d9}}, %d9;")
+    source, _, ours = _run(reference, arena, body, len(operands))
+    _, _, theirs = _run(jit, arena, body, len(operands))
+    np.testing.assert_array_equal(ours, theirs, err_msg=text)
+    for output in ours:
+        np.testing.assert_array_equal(output[:, 8:16], source[:, :8])

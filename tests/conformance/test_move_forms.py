@@ -14,7 +14,13 @@ from va100.ptx.isa import decode
 from va100.ptx.isa.form import Family
 from va100.ptx.types import PtxType, Space
 
-MOVES = [t for f in executed_forms() if f.opcode == "mov" for t in spellings(f)]
+MOVES = [
+    t
+    for f in executed_forms()
+    if f.opcode == "mov"
+    for t in spellings(f)
+    if decode(t).type is not PtxType.B128
+]
 TO_GENERIC = {"shared": "%d26", "local": "%d28", "global": "%d21", "const": "%d27", "param": "%d25"}
 
 
@@ -76,6 +82,67 @@ def test_mov(text: str, engine: Engine, arena: Arena) -> None:
             high = want << np.uint64(8 * size) - shift
             want = (low | high) & np.uint64((1 << 8 * size) - 1) if size < 8 else low | high
     np.testing.assert_array_equal(got, want, err_msg=text)
+
+
+WIDE = """
+.func (.reg .b128 out) swapped(.reg .b128 x)
+{
+    .reg .b64 %d<4>;
+    mov.b128 {%d0, %d1}, x;
+    mov.b128 out, {%d1, %d0};
+    ret;
+}
+.func (.param .b128 out) kept(.param .b128 x)
+{
+    .reg .b128 %q;
+    ld.param.b128 %q, [x];
+    st.param.b128 [out], %q;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("guard", ["", "@%p1 "])
+def test_mov_b128(guard: str, engine: Engine, arena: Arena) -> None:
+    """Packed, copied, unpacked, through calls of both kinds, and round a loop."""
+    body = f"""
+    .reg .b128 %q<8>;
+    mul.wide.u32 %d1, %r0, 8;
+    add.s64 %d2, %d60, %d1;
+    add.s64 %d3, %d61, %d1;
+    ld.global.u64 %d4, [%d2];
+    not.b64 %d5, %d4;
+    and.b32 %r4, %r3, 1;
+    setp.eq.u32 %p1, %r4, 0;
+    mov.b128 %q1, {{%d4, %d5}};
+    {guard}mov.b128 %q2, %q1;
+    mov.u32 %r5, 0;
+AGAIN:
+    {guard}call (%q3), swapped, (%q2);
+    mov.b128 %q2, %q3;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, 3;
+    @%p2 bra AGAIN;
+    {{
+    .param .b128 a;
+    .param .b128 b;
+    st.param.b128 [a], %q2;
+    call (b), kept, (a);
+    ld.param.b128 %q4, [b];
+    }}
+    mov.b128 {{%d6, %d7}}, %q4;
+    shl.b64 %d7, %d7, 1;
+    xor.b64 %d6, %d6, %d7;
+    st.global.u64 [%d3], %d6;
+    ret;
+"""
+    source = integers(64, 64, np.random.default_rng(7))
+    text = kernel("move", "u64 u64", body, before=WIDE).replace(".version 8.0", ".version 8.3")
+    got = _run(text, engine, arena, source, 64)
+    want = ~source ^ (source << np.uint64(1))
+    if guard:
+        want = np.where(np.arange(64) % 2 == 0, want, np.uint64(0))
+    np.testing.assert_array_equal(got, want)
 
 
 def _address_text(body: str) -> str:
@@ -175,13 +242,13 @@ def test_every_control_opcode_runs_in_some_kernel() -> None:
             words = [w for w in line.replace(";", " ").split() if not w.startswith("@")]
             if words:
                 used.add(words[0].partition(".")[0])
-    faulting = {"trap", "brkpt", "nanosleep"}
+    faulting = {"trap", "brkpt", "nanosleep", "pmevent"}
     for form in executed_forms():
         if form.family is Family.CONTROL and form.opcode not in faulting:
             assert form.opcode in used, form.opcode
 
 
-@pytest.mark.parametrize("line", ["nanosleep.u32 20;", "brkpt;"])
+@pytest.mark.parametrize("line", ["nanosleep.u32 20;", "brkpt;", "pmevent 5;", "pmevent.mask 3;"])
 def test_pauses_change_nothing(line: str, engine: Engine, arena: Arena) -> None:
     body = f"    {line}\n    st.global.u64 [%d22], %d23;\n"
     source = integers(64, 64, np.random.default_rng(3))
@@ -194,7 +261,7 @@ def test_every_move_form_is_here() -> None:
         if form.family is not Family.MOVE:
             continue
         if form.opcode == "mov":
-            assert any(decode(t).form == form for t in MOVES)
+            assert any(decode(t).form == form for t in (*MOVES, "mov.b128"))
         else:
             assert form.opcode in ("cvta", "isspacep")
             assert any(decode(t).space in spaces for t in spellings(form))

@@ -124,7 +124,7 @@ def signatures(operation: Operation) -> list[Signature]:
     result = _RESULTS.get(operation.opcode, kind)
     if "wide" in operation.modifiers:
         result = _WIDER[kind]
-    if operation.opcode in ("dp4a", "dp2a"):
+    if operation.opcode in ("dp4a", "dp2a") or "pack" in operation.modifiers:
         result = "u32"
     results = [(result,)]
     if "q" in letters:

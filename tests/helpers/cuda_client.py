@@ -105,11 +105,12 @@ class _Param(ctypes.Structure):
 
 class _Info(ctypes.Structure):
     _fields_ = (
-        ("name", c_char_p), ("compiler_id", c_uint64), ("param_count", c_uint32),
+        ("name", c_char_p), ("title", c_char_p), ("compiler_id", c_uint64),
+        ("param_count", c_uint32),
         ("params", ctypes.POINTER(_Param)), ("param_bytes", c_uint32),
         ("static_shared_bytes", c_uint32), ("local_bytes", c_uint32), ("const_bytes", c_uint32),
         ("registers", c_uint32), ("max_threads", c_uint32), ("required_block", c_uint32 * 3),
-        ("ptx_version", c_uint32),
+        ("ptx_arch", c_uint32),
     )  # fmt: skip
 
 
@@ -126,7 +127,8 @@ class _Record(ctypes.Structure):
         ("compiler_id", c_uint64), ("variant_id", c_uint64), ("grid", c_uint32 * 3),
         ("block", c_uint32 * 3), ("dynamic_shared_bytes", c_uint32), ("stream", c_uint32),
         ("device", c_uint32), ("counter_count", c_uint32),
-        ("counters", ctypes.POINTER(c_uint64)), ("duration_s", c_double),
+        ("counters", ctypes.POINTER(c_uint64)), ("footprint_bytes", c_uint64),
+        ("duration_s", c_double),
     )  # fmt: skip
 
 
@@ -207,6 +209,7 @@ class FakeCompiler:
     compiled: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     unloaded: int = 0
     priced: list[tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
+    footprints: list[int] = field(default_factory=list)
     keep: list[object] = field(default_factory=list)
 
     def load(self, module, image, size, _device, text, room) -> int:
@@ -220,7 +223,7 @@ class FakeCompiler:
         for number, kernel in enumerate(self.kernels):
             parameters = (_Param * max(len(kernel.parameters), 1))(*kernel.parameters)
             info = _Info(
-                kernel.name.encode(), number, len(kernel.parameters), parameters,
+                kernel.name.encode(), None, number, len(kernel.parameters), parameters,
                 kernel.parameter_bytes, kernel.static_shared, 0, 0, kernel.registers,
                 kernel.max_threads, (c_uint32 * 3)(*kernel.required_block), 80,
             )  # fmt: skip
@@ -257,6 +260,7 @@ class FakeCompiler:
         """Give every launch its kernel's duration."""
         for record in records[:count]:
             self.priced.append((tuple(record.grid), tuple(record.counters[: record.counter_count])))
+            self.footprints.append(record.footprint_bytes)
         for i in range(count):
             if records[i].compiler_id < len(self.kernels):
                 records[i].duration_s = self.kernels[records[i].compiler_id].duration_s

@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers.cuda_client import PTX, CallError, Cuda, FakeCompiler, FakeKernel, context
 from va100.driver.api import driver, result_name
+from va100.spec import a100
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT = 1, 2, 201
 NO_BINARY, INVALID_HANDLE, NOT_FOUND, OUT_OF_RESOURCES = 209, 400, 500, 701
@@ -508,6 +509,20 @@ class TestLaunch:
             assert (grid.value, block.value) == (216, 1024)
 
 
+GAP_MS = 1.3e-3
+"""Between two kernels of one stream: a stream's period less a graph's."""
+
+
+class TestLaunchShape:
+    def test_more_threads_in_x_than_a_signed_index_holds_are_refused(self, capfd):
+        with FakeCompiler((FakeKernel("k"),)).registered(), context() as cuda:
+            function = cuda.function(cuda.module(), "k")
+            with pytest.raises(CallError) as refused:
+                cuda.launch(function, grid=(1 << 24, 1, 1), block=(128, 1, 1))
+            assert refused.value.code == NOT_SUPPORTED
+        assert "2147483648 threads in x" in capfd.readouterr().err
+
+
 class TestTime:
     @staticmethod
     def event(cuda, stream=None):
@@ -529,7 +544,27 @@ class TestTime:
             first = self.event(cuda)
             for _ in range(3):
                 cuda.launch(function)
-            assert self.between(cuda, first, self.event(cuda)) == pytest.approx(6.0)
+            assert self.between(cuda, first, self.event(cuda)) == pytest.approx(6.0 + 3 * GAP_MS)
+
+    def test_a_pair_around_a_tiny_kernel_reads_the_streams_period(self):
+        fake = FakeCompiler((FakeKernel("k", duration_s=1.31e-6),))
+        with fake.registered(), context() as cuda:
+            function = cuda.function(cuda.module(), "k")
+            first = self.event(cuda)
+            cuda.launch(function)
+            period_s = a100.A100_SXM4_80GB.measured.stream_launch_s
+            read_s = self.between(cuda, first, self.event(cuda)) / 1e3
+            assert read_s == pytest.approx(period_s, rel=0.01)
+
+    def test_the_footprint_is_what_arguments_reach(self):
+        kernel = FakeKernel("k", parameters=((0, 8), (8, 4), (16, 8), (24, 8)))
+        with FakeCompiler((kernel,)).registered() as fake, context() as cuda:
+            one, two = cuda.allocate(1000), cuda.allocate(1 << 20)
+            cuda.allocate(1 << 22)  # reached by nobody
+            arguments = c_uint64(one), c_uint32(7), c_uint64(two + 512), c_uint64(one + 8)
+            cuda.launch(cuda.function(cuda.module(), "k"), arguments)
+            self.between(cuda, *[self.event(cuda)] * 2)
+            assert fake.footprints[-1] == 1000 + (1 << 20)
 
     def test_streams_overlap_and_wait_for_events(self):
         fake = FakeCompiler((FakeKernel("k", duration_s=1e-3),))
@@ -541,12 +576,12 @@ class TestTime:
             cuda.launch(function, stream=one)
             cuda.launch(function, stream=two)
             beside = self.event(cuda, two)
-            assert self.between(cuda, first, beside) == pytest.approx(1.0)
+            assert self.between(cuda, first, beside) == pytest.approx(1.0 + GAP_MS)
             cuda.StreamWaitEvent(two, self.event(cuda, one), 0)
             cuda.launch(function, stream=one)
             cuda.StreamWaitEvent(two, self.event(cuda, one), 0)
             cuda.launch(function, stream=two)
-            assert self.between(cuda, first, self.event(cuda, two)) == pytest.approx(3.0)
+            assert self.between(cuda, first, self.event(cuda, two)) == pytest.approx(3 + 3 * GAP_MS)
 
     def test_the_legacy_stream_waits_for_all(self):
         fake = FakeCompiler((FakeKernel("k", duration_s=1e-3),))
@@ -557,7 +592,8 @@ class TestTime:
             cuda.launch(function, stream=stream)
             cuda.launch(function)
             cuda.launch(function, stream=stream)
-            assert self.between(cuda, first, self.event(cuda, stream)) == pytest.approx(3.0)
+            total = self.between(cuda, first, self.event(cuda, stream))
+            assert total == pytest.approx(3 + 3 * GAP_MS)
 
     def test_counters_are_priced(self):
         kernel = FakeKernel("k", lambda w: w.count(1), counters=2)
@@ -575,7 +611,7 @@ class TestTime:
             for _ in range(20):
                 cuda.launch(function, grid=(3, 1, 1))
                 cuda.launch(function, grid=(4, 1, 1))
-            assert self.between(cuda, first, self.event(cuda)) == pytest.approx(4.0)
+            assert self.between(cuda, first, self.event(cuda)) == pytest.approx(4 + 40 * GAP_MS)
             grids = [grid for grid, _ in fake.priced]
             assert grids.count((3, 1, 1)) == grids.count((4, 1, 1)) == 1
 

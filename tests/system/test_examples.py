@@ -13,6 +13,7 @@ from va100.cli import toolchain
 from va100.config import Settings
 from va100.errors import SetupError
 from va100.gpu.native import NATIVE_DIR
+from va100.numerics.mma import mma
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.cu"))
@@ -99,6 +100,16 @@ def test_sgemm_tiled(output, n):
     a, b = uniform(2 * n * n, 2).reshape(n * n, 2).T.astype(np.float64).reshape(2, n, n)
     found = output("sgemm_tiled.cu", np.float32, "--n", str(n)).reshape(n, n)
     np.testing.assert_allclose(found, a @ b, rtol=0, atol=1e-7 * n)
+
+
+@pytest.mark.parametrize("n", [64, 100])
+def test_hgemm_tensor(output, n):
+    """To the bit: blocks of eight products, ascending, each cut off."""
+    halves = uniform(2 * n * n, 6).astype(np.float16).reshape(n * n, 2).T.reshape(2, n, n)
+    raw = halves.view(np.uint16)
+    expected = mma(raw[0], raw[1], np.zeros((n, n), np.uint32), kind="f16.f32")
+    found = output("hgemm_tensor.cu", np.uint32, "--n", str(n)).reshape(n, n)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_reduction(output):

@@ -146,6 +146,131 @@ class TestRefusals:
             assert "-cudart shared" in va100("run", binary).stderr
 
 
+KERNEL_THEN = """
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+__global__ void one(int *p) { *p = 1; }
+int main() {
+  int *p = nullptr;
+  cudaMalloc(&p, sizeof *p);
+  one<<<1, 1>>>(p);
+  const cudaError_t error = cudaDeviceSynchronize();
+  std::printf("program: %s\\n", cudaGetErrorString(error ? error : cudaGetLastError()));
+  ENDING;
+}
+"""
+
+
+@pytest.mark.usefixtures("runtime")
+class TestEnds:
+    """However a program ends: its status, its output, and an honest table."""
+
+    @pytest.fixture
+    def ending(self, tmp_path):
+        def write(words):
+            source = tmp_path / "ends.cu"
+            source.write_text(KERNEL_THEN.replace("ENDING", words))
+            return source
+
+        return write
+
+    def test_its_status_is_ours(self, ending):
+        outcome = va100("run", ending("return 3"))
+        assert outcome.returncode == 3
+        assert outcome.stdout == "program: no error\n"
+        assert "1 launch" in outcome.stderr
+
+    @pytest.mark.parametrize(
+        ("words", "status", "told"),
+        [
+            ("std::abort()", 134, "the program was ended by SIGABRT"),
+            ("std::fflush(stdout); _exit(4)", 4, "before it could report its launches"),
+        ],
+    )
+    def test_a_program_that_dies_is_not_one_that_launched_nothing(
+        self, ending, words, status, told
+    ):
+        outcome = va100("run", ending(words))
+        assert outcome.returncode == status
+        assert told in outcome.stderr
+        assert "no kernel was launched" not in outcome.stderr
+
+    @pytest.mark.parametrize("words", ["return 3", "std::abort()"])
+    def test_json_has_standard_output_for_itself(self, ending, words):
+        outcome = va100("run", "--json", ending(words))
+        report = json.loads(outcome.stdout)
+        assert report["model"] == "A100-SXM4-80GB"
+        assert report["program"].endswith("ends.cu")
+
+    def test_json_of_a_fault(self):
+        outcome = va100("run", "--json", EXAMPLES / "out_of_bounds.cu")
+        (fault,) = json.loads(outcome.stdout)["faults"]
+        assert (fault["kernel"], fault["name"]) == ("_Z4fillPfi", "fill")
+        assert "CUDA error 700" in outcome.stderr
+
+
+@pytest.mark.usefixtures("runtime")
+class TestImages:
+    """Code that an A100's PTX does not come out of is refused with what to do."""
+
+    @pytest.mark.parametrize(
+        ("target_words", "told"),
+        [
+            ("arch=compute_80,code=sm_80", "machine code only (SASS)"),
+            ("arch=compute_90,code=compute_90", "compute_90 and newer"),
+        ],
+    )
+    def test_refused(self, compiler, tmp_path, target_words, told):
+        source, binary = tmp_path / "image.cu", tmp_path / "image"
+        source.write_text(KERNEL_THEN.replace("ENDING", "return 1"))
+        command = toolchain.compile_command(source, ["-gencode", target_words], compiler, binary)
+        command.remove("-arch=compute_80")
+        subprocess.run(command, check=True)
+        outcome = va100("run", binary)
+        assert outcome.returncode == 1
+        assert told in outcome.stderr
+        assert "compute_80" in outcome.stderr
+        assert "no kernel image is available" in outcome.stdout
+
+
+class TestTargets:
+    """What cannot be run at all."""
+
+    @pytest.fixture(autouse=True)
+    def built(self):
+        if not environment.is_built():
+            pytest.skip("the native core is not built")
+
+    @pytest.mark.parametrize(
+        ("content", "told"),
+        [
+            (b"", "could not be started: Exec format error"),
+            (b"neither script nor binary", "could not be started: Exec format error"),
+            (
+                Path(sys.executable).resolve().read_bytes()[:18] + b"\xb7\0" + bytes(64),
+                "Exec format",
+            ),
+        ],
+        ids=["empty", "text", "another processor"],
+    )
+    def test_executable_that_is_none(self, tmp_path, content, told):
+        program = tmp_path / "program"
+        program.write_bytes(content)
+        program.chmod(0o755)
+        outcome = va100("run", program)
+        assert (outcome.returncode, outcome.stdout) == (1, "")
+        assert told in outcome.stderr
+        assert "Traceback" not in outcome.stderr
+
+    def test_a_script_without_cuda(self, tmp_path):
+        script = tmp_path / "plain.py"
+        script.write_text("print('hi')\n")
+        outcome = va100("run", script)
+        assert (outcome.returncode, outcome.stdout) == (0, "hi\n")
+        assert outcome.stderr.strip() == "no kernel was launched"
+
+
 def test_without_nvcc_the_one_command_is_named(tmp_path, monkeypatch):
     if not environment.is_built():
         pytest.skip("the native core is not built")

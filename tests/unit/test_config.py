@@ -76,7 +76,8 @@ class TestVariables:
         assert Settings.from_environment({**HOME, **settings.variables()}) == settings
 
     def test_each_is_explained(self):
-        settings = Settings.from_environment({**HOME, "VA100_REPORT": "/r"})
+        optional = {"VA100_REPORT": "/r", "VA100_CHECK": "memcheck", "VA100_CHECK_REPORT": "/c"}
+        settings = Settings.from_environment({**HOME, **optional})
         assert set(settings.variables()) == set(config.VARIABLES)
 
 
@@ -93,3 +94,22 @@ class TestProgramName:
     def test_without_a_script_it_is_the_executable(self, arguments):
         found = config.program_name(arguments)
         assert Path(found).samefile(sys.executable)
+
+
+class TestPythonLibrary:
+    def test_a_static_interpreter_may_have_one_beside_it(self, tmp_path, monkeypatch):
+        told = {"LIBDIR": "/nowhere", "INSTSONAME": "libpython3.11.a", "LDLIBRARY": None}
+        monkeypatch.setattr(config.sysconfig, "get_config_var", told.get)
+        monkeypatch.setattr(config.sysconfig, "get_python_version", lambda: "3.11")
+        monkeypatch.setattr(config.sys, "base_prefix", str(tmp_path))
+        assert config.python_library() is None
+        library = tmp_path / "lib" / "libpython3.11.so.1.0"
+        library.parent.mkdir()
+        library.touch()
+        assert config.python_library() == library
+
+    def test_the_one_its_configuration_names(self, tmp_path, monkeypatch):
+        told = {"LIBDIR": str(tmp_path), "INSTSONAME": "libpython9.9.so.1.0"}
+        monkeypatch.setattr(config.sysconfig, "get_config_var", told.get)
+        (tmp_path / "libpython9.9.so.1.0").touch()
+        assert config.python_library() == tmp_path / "libpython9.9.so.1.0"

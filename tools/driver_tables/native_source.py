@@ -179,10 +179,12 @@ def _attributes(index: int, chip: ChipSpec, refused: set[str]) -> str:
 
 
 def _model(index: int, chip: ChipSpec) -> str:
-    memory = chip.memory_clock_hz * 2 * chip.memory_bus_bits // 8
-    pcie = int(chip.pcie.lane_count * chip.pcie.lane_bytes_per_s * chip.pcie.encoding_ratio)
+    measured = chip.measured
+    gap_s = measured.stream_launch_s - measured.graph_node_s
     return (
         f'    {{"{chip.name}", "{chip.product_name}", {chip.memory_cuda_bytes}ULL, '
-        f"{memory}.0, {pcie}.0,\n     kAttributes{index}, "
+        f"{gap_s:.3g}, {measured.dram_scale_bytes_per_s:.0f}.0, "
+        f"{measured.dram_write_bytes_per_s:.0f}.0,\n     "
+        f"{measured.pcie_copy_bytes_per_s:.0f}.0, kAttributes{index}, "
         f"sizeof kAttributes{index} / sizeof kAttributes{index}[0]}},"
     )

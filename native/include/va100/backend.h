@@ -30,7 +30,7 @@ typedef struct va_kernel_info {
   uint32_t registers;
   uint32_t max_threads; /* from .maxntid/.reqntid, else 1024 */
   uint32_t required_block[3]; /* from .reqntid, else 0 */
-  uint32_t ptx_version; /* 10 * major + minor */
+  uint32_t ptx_arch; /* virtual architecture the PTX is for: 80 for compute_80 */
 } va_kernel_info;
 
 /* The compiler reports what an image holds through these, while load runs. */
@@ -49,6 +49,7 @@ typedef struct va_launch_record {
   uint32_t device;
   uint32_t counter_count;
   const uint64_t *counters;
+  uint64_t footprint_bytes; /* of the allocations that arguments point into; 0: none known */
   double duration_s; /* out, of price */
 } va_launch_record;
 

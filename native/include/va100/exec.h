@@ -39,7 +39,8 @@ typedef struct va_warp {
   void *scheduler;            /* 104 private */
   uint64_t sample;            /* 112 non-zero: count sectors and banks in this CTA */
   uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
-  va_region *regions;         /* 128 this worker's regions of the variant, by slot */
+  uint64_t clock;             /* 128 instructions issued so far, where a kernel looks at the time */
+  va_region *regions;         /* 136 this worker's regions of the variant, by slot */
 } va_warp;
 
 /* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */
@@ -61,7 +62,9 @@ typedef struct va_variant {
   uint32_t local_bytes; /* a thread */
   uint32_t counter_count;
   uint32_t param_bytes;
+  uint32_t check_id; /* compiled for the checker: its number there; else 0 */
   uint32_t region_count;
+  uint32_t reserved;
 } va_variant;
 
 enum va_fault_kind {

@@ -1,5 +1,5 @@
-"""Checkers of a running kernel: out-of-bounds, uninitialised, unsynchronised and racing accesses.
+"""The checker of running kernels: bounds, uninitialised reads, synchronisation, races.
 
-Nothing is here yet.  Bounds are already checked by the engines; the reports of this package will
-name the allocation and the thread, and never change a result.
+The native core judges; here its findings are explained, merged, suppressed and printed.  How a
+kernel is compiled so that it tells what it does is :mod:`va100.jit.checked`.
 """

@@ -136,8 +136,10 @@ def _python_library() -> Check:
         name="libpython",
         ok=library is not None,
         needed=False,
-        detail=str(library or "this Python has no shared library; executables can't compile"),
-        remedy="use a Python built with --enable-shared, such as the system's",
+        detail=str(
+            library or "this Python has no shared library; .cu files and executables can't run"
+        ),
+        remedy=toolchain.INSTALL_LIBPYTHON,
     )
 
 

@@ -19,6 +19,7 @@ from va100.errors import Va100Error
 
 VERBS: Final[Mapping[str, str]] = {
     "run": "run a CUDA program on virtual GPUs and show its kernels",
+    "check": "run a CUDA program under memcheck, initcheck, synccheck and racecheck",
     "doctor": "say what is installed, what works and what to do",
     "env": "print shell commands that put this shell on virtual GPUs",
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
@@ -81,6 +82,10 @@ def verb_module(verb: str) -> ModuleType:
         from va100.cli import run
 
         return run
+    if verb == "check":
+        from va100.cli import check
+
+        return check
     if verb == "doctor":
         from va100.cli import doctor
 

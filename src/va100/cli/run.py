@@ -8,20 +8,16 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Final
+from typing import Final, TextIO, cast
 
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
-from va100.config import Settings
+from va100.cli.process import execute
 from va100.errors import SetupError
 from va100.profile.chrome_trace import trace_json
 from va100.profile.report_schema import LaunchReport, read_report
@@ -30,8 +26,6 @@ from va100.profile.table import report_json, table_text
 STANDARD_OUTPUT: Final = "-"
 _VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--nvcc-flags")
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
-_SIGNALLED: Final = 128
-_PASSED_ON: Final = (signal.SIGTERM, signal.SIGHUP)
 _FILE_COLUMNS: Final = 120
 
 
@@ -67,7 +61,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="more flags for nvcc, in one word",
     )
-    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
+    )
     parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
@@ -97,68 +93,25 @@ def run(args: argparse.Namespace) -> int:
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
+    if args.target is None:
+        raise SetupError("no TARGET was named", remedy=target.HINT)
+    for name in (args.timeline, args.json):
+        _require_writable(name)
     started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
         report_path = settings.report or Path(scratch, "report")
         settings = replace(settings, report=report_path)
-        status = _execute(started, settings, output_is_json=args.json == STANDARD_OUTPUT)
-        report = replace(_read(report_path), program=args.target)
+        status = execute(started, settings, verb="run", output_is_json=args.json == STANDARD_OUTPUT)
+        report = _read(report_path)
+    report = replace(
+        report,
+        model=report.model or settings.model,
+        gpu_count=settings.gpu_count,
+        program=args.target,
+    )
     _show(report, args)
     return status
-
-
-def _execute(started: Sequence[str], settings: Settings, *, output_is_json: bool) -> int:
-    """Run a command to its end, however it ends; its status as a shell would report it."""
-    sys.stdout.flush()
-    stdout = sys.stderr if output_is_json else None
-    with _signals_passed_on() as children:
-        try:
-            child = subprocess.Popen(  # noqa: S603 -- running the user's program is the point
-                started, env=environment.child_environment(settings), stdout=stdout
-            )
-        except OSError as error:
-            raise SetupError(
-                f"{started[0]} could not be started: {error.strerror}",
-                remedy="give an executable built for this machine",
-            ) from error
-        children.append(child)
-        status = _wait(child)
-    if status >= 0:
-        return status
-    names = {number.value: number.name for number in signal.Signals}
-    name = names.get(-status, f"signal {-status}")
-    sys.stderr.write(f"va100 run: the program was ended by {name}\n")
-    return _SIGNALLED - status
-
-
-@contextmanager
-def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Let children have the signals that would end us; they are put into the list."""
-    children: list[subprocess.Popen[bytes]] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        del frame
-        if not children:
-            raise SystemExit(_SIGNALLED + number)
-        for child in children:
-            child.send_signal(number)
-
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
-    try:
-        yield children
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Wait through interrupts: the terminal sends them to the child as well."""
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            continue
 
 
 def _read(path: Path) -> LaunchReport:
@@ -188,9 +141,20 @@ def _columns() -> int:
         return _FILE_COLUMNS
 
 
+def _require_writable(name: str | None) -> None:
+    """Find out before a program runs for long that what it leaves could not be kept."""
+    if name not in (None, STANDARD_OUTPUT):
+        _opened(name, "a").close()
+
+
 def _write(name: str, text: str) -> None:
+    with _opened(name, "w") as file:
+        file.write(text + "\n")
+
+
+def _opened(name: str, mode: str) -> TextIO:
     try:
-        Path(name).write_text(text + "\n", encoding="utf-8")
+        return cast("TextIO", Path(name).open(mode, encoding="utf-8"))
     except OSError as error:
         raise SetupError(
             f"{name}: {error.strerror}", remedy="name a file that can be written"

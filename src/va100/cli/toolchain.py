@@ -26,6 +26,10 @@ from va100.gpu.native import NATIVE_DIR
 
 INSTALL_NVCC: Final = "pip install 'va100[nvcc]'"
 INSTALL_HOST_COMPILER: Final = "apt-get install g++"
+INSTALL_LIBPYTHON: Final = (
+    f"apt-get install libpython{sys.version_info[0]}.{sys.version_info[1]}, "
+    "or use a Python built with --enable-shared"
+)
 WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
 _SYSTEM: Final = ("/usr/", "/opt/", "/lib/")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from va100 import errors
@@ -94,7 +94,7 @@ class _KernelInfo(ctypes.Structure):
         ("registers", ctypes.c_uint32),
         ("max_threads", ctypes.c_uint32),
         ("required_block", ctypes.c_uint32 * 3),
-        ("ptx_version", ctypes.c_uint32),
+        ("ptx_arch", ctypes.c_uint32),
     )
 
 
@@ -111,6 +111,7 @@ class LaunchRecord(ctypes.Structure):
         ("device", ctypes.c_uint32),
         ("counter_count", ctypes.c_uint32),
         ("counters", ctypes.POINTER(ctypes.c_uint64)),
+        ("footprint_bytes", ctypes.c_uint64),
         ("duration_s", ctypes.c_double),
     )
 
@@ -261,9 +262,10 @@ class Backend:
         """What an A100 would take for a finished launch."""
         variant = self.variants[record.variant_id]
         config = config_of(record)
-        counts = record.counters[: record.counter_count]
+        counters = variant.counters(record.counters[: record.counter_count], config)
         return estimate(
-            variant.counters(counts, config), config, variant.resources, self.chip,
+            replace(counters, footprint_bytes=float(record.footprint_bytes)),
+            config, variant.resources, self.chip,
             kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
 
@@ -312,8 +314,17 @@ def _kernel_info(
         registers=description.registers,
         max_threads=description.max_threads,
         required_block=(ctypes.c_uint32 * 3)(*description.required_block),
-        ptx_version=10 * ptx.version[0] + ptx.version[1],
+        ptx_arch=_arch(ptx),
     )
+
+
+def _arch(ptx: PtxModule) -> int:
+    """Number of the virtual architecture: 80 of ``sm_80`` and of ``sm_80a``.
+
+    Programs choose their code by it, as the attribute that CUDA calls PTX version.
+    """
+    digits = next((t.removeprefix("sm_").rstrip("af") for t in ptx.target if t[:3] == "sm_"), "")
+    return int(digits) if digits.isdecimal() else 0
 
 
 def status_of(error: errors.Va100Error) -> int:

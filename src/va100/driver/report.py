@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,11 +40,15 @@ _TRANSFER_KINDS: Final = ("HtoD", "DtoH", "DtoD", "PtoP", "memset")
 """By ``va_transfer_kind``."""
 
 
-def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, program: str) -> None:
-    """Write the report of this process so far."""
-    lines = [
-        {"type": "meta", "version": 1, "model": model, "gpu_count": gpu_count, "program": program}
-    ]
+def begin_report(path: Path, *, model: str, gpu_count: int, program: str) -> None:
+    """Write what is known at a program's start, so that one that dies can be told from none."""
+    meta = {"type": "meta", "version": 1, "model": model, "gpu_count": gpu_count}
+    _append(path, [{**meta, "program": program}])
+
+
+def finish_report(path: Path, backend: Backend) -> None:
+    """Write what this process has launched."""
+    lines: list[dict[str, Any]] = []
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     events: list[dict[str, Any]] = []
     for launch in _launches():
@@ -59,6 +63,10 @@ def write_report(path: Path, backend: Backend, *, model: str, gpu_count: int, pr
     if len(events) == _EVENT_LIMIT:
         lines.append({"type": "note", "text": f"only the first {_EVENT_LIMIT} events are kept"})
     lines += [{"type": "fault", "kernel": f.kernel, "text": f.text} for f in backend.faults]
+    _append(path, [*lines, {"type": "end"}])
+
+
+def _append(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from va100.errors import OutOfMemory
 from va100.gpu.native import library
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 ARENA_BASE: Final = 0x2000_0000_0000
 ARENA_SHIFT: Final = 42
@@ -109,14 +110,21 @@ class Arena:
 
         The caller keeps the range inside a live allocation.
         """
+        # Only when asked for: a program's start should not pay for NumPy.
+        import numpy as np  # noqa: PLC0415
+
         buffer = (ctypes.c_uint8 * size_bytes).from_address(address)
         return np.ctypeslib.as_array(buffer)
 
+    def write(self, address: int, data: bytes) -> None:
+        """Copy into device memory; the caller keeps the range inside a live allocation."""
+        ctypes.memmove(address, data, len(data))
+
     def upload(self, data: npt.NDArray[np.generic] | bytes, *, device: int = 0) -> int:
         """Allocate and fill; returns the address."""
-        raw = data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()
+        raw = data if isinstance(data, bytes) else data.tobytes()
         address = self.allocate(max(len(raw), 1), device=device)
-        ctypes.memmove(address, raw, len(raw))
+        self.write(address, raw)
         return address
 
     def download(self, address: int, size_bytes: int) -> bytes:

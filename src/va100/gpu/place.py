@@ -10,8 +10,6 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-import numpy as np
-
 from va100.errors import LinkError
 from va100.gpu.arena import Arena
 from va100.gpu.launch import LoadedModule
@@ -47,7 +45,7 @@ def place_module(module: PtxModule, arena: Arena, device: int = 0) -> LoadedModu
     known = {**function_addresses(module), **addresses}
     for variable in _definitions(module, variables):
         image = initial_image(variable, known)
-        arena.view(addresses[variable.name], len(image))[:] = np.frombuffer(image, np.uint8)
+        arena.write(addresses[variable.name], image)
     return LoadedModule(ptx=module, addresses=addresses, arena=arena, device=device)
 
 

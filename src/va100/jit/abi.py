@@ -23,7 +23,8 @@ GRIDID: Final = 88
 ENVREG12: Final = 96
 SAMPLE: Final = 112
 STACK_LIMIT: Final = 120
-REGIONS: Final = 128
+CLOCK: Final = 128
+REGIONS: Final = 136
 
 REGION_BYTES: Final = 32
 REGION_ROOM: Final = 8

@@ -252,6 +252,12 @@ def _destination_shape(
 ) -> Shape:
     bits = state.bits(name)
     family = operation.form.family
+    if operation.opcode == "call" or family is Family.STACK:
+        return varying(bits)
+    if operation.opcode == "createpolicy" or family is Family.VIDEO:
+        names = effects.reads(instruction, operation)
+        same = all(state.is_uniform(Register(n)) for n in names)
+        return uniform(bits) if same else varying(bits)
     if family is Family.MEMORY:
         return _load_shape(state, instruction, operation, bits, is_kernel=is_kernel)
     if family is Family.BARRIER or operation.opcode == "activemask":
@@ -368,7 +374,7 @@ def _split(
             if (
                 i in starts_anew
                 or effects.is_barrier(operation)
-                or effects.is_warp_sync(operation)
+                or _must_wait(flow, begin, operation)
                 or flow.operations[i - 1].opcode == "call"
             ):
                 pieces.append((begin, i, -1))
@@ -383,6 +389,18 @@ def _split(
         )
         blocks.append(Block(index, start, end, successors))
     return tuple(blocks), tuple(starts[b.index] for b in flow.blocks)
+
+
+def _must_wait(flow: FlowGraph, begin: int, operation: Operation) -> bool:
+    """Whether lanes have to wait for others before an instruction of a piece begun earlier.
+
+    After one instruction of the whole warp, those that follow find it whole.
+    """
+    if not effects.is_warp_sync(operation):
+        return False
+    whole = effects.needs_whole_warp(flow.operations[begin])
+    together = whole and flow.instructions[begin].guard is None
+    return not (effects.needs_whole_warp(operation) and together)
 
 
 def _liveness(flow: FlowGraph, blocks: tuple[Block, ...]) -> tuple[frozenset[str], ...]:
@@ -554,7 +572,7 @@ def _awaited(flow: FlowGraph) -> frozenset[str]:
 def _reads_shared_state(
     flow: FlowGraph, instruction: Instruction, operation: Operation, *, fenced: bool
 ) -> bool:
-    if effects.may_spin_on(operation):
+    if effects.may_spin_on(operation) or operation.opcode == "call":
         return True
     if operation.opcode != "ld":
         return False

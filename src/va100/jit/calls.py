@@ -70,7 +70,7 @@ def _argument(c: Context, operand: Operand | None) -> str:
         value = c.read(operand, 64 if operand.kind == "f64" else 32)
     else:
         raise c.refuse("a call's operands must be parameter variables, registers or numbers")
-    words = c.array("i32", 2 * LANES)
+    words = c.array("i32", 4 * LANES)
     store_words(c, words, value)
     return words
 
@@ -79,30 +79,33 @@ def _result(c: Context, operand: Operand | None) -> str:
     if isinstance(operand, Symbol) and operand.name in c.call_words:
         return c.call_words[operand.name]
     if operand is None or isinstance(operand, Register):
-        return c.array("i32", 2 * LANES)
+        return c.array("i32", 4 * LANES)
     raise c.refuse("a call's results must be parameter variables or registers")
 
 
 def store_words(c: Context, words: str, value: Value) -> None:
-    """Put a value of up to 64 bits where a callee reads it."""
-    if value.shape.bits == 64:
-        store_words64(c, words, value)
+    """Put a value of up to 128 bits where a callee reads it."""
+    if value.shape.bits > 32:
+        store_wide_words(c, words, value)
         return
     wide = c.vector(c.resized(value, 32))
     c.line(f"store <32 x i32> {wide}, ptr {words}, align 4")
 
 
 def load_words(c: Context, words: str, bits: int) -> Value:
-    """A value of up to 64 bits that a callee left."""
+    """A value of up to 128 bits that a callee left."""
     low = c.op(f"load <32 x i32>, ptr {words}, align 4")
     if bits <= 32:
         return c.resized(c.from_vector(low, 32), bits)
-    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
-    high = c.op(f"load <32 x i32>, ptr {at}, align 4")
-    low64 = c.op(f"zext <32 x i32> {low} to <32 x i64>")
-    high64 = c.op(f"zext <32 x i32> {high} to <32 x i64>")
-    moved = c.op(f"shl <32 x i64> {high64}, splat (i64 32)")
-    return c.from_vector(c.op(f"or <32 x i64> {low64}, {moved}"), 64)
+    kind = f"<32 x i{bits}>"
+    whole = c.op(f"zext <32 x i32> {low} to {kind}")
+    for part in range(1, bits // 32):
+        at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES * part}")
+        word = c.op(f"load <32 x i32>, ptr {at}, align 4")
+        wide = c.op(f"zext <32 x i32> {word} to {kind}")
+        moved = c.op(f"shl {kind} {wide}, splat (i{bits} {32 * part})")
+        whole = c.op(f"or {kind} {whole}, {moved}")
+    return c.from_vector(whole, bits)
 
 
 # ------------------------------------------------------------------ functions of the module
@@ -118,9 +121,20 @@ def _argument_array(c: Context, names: list[str]) -> str:
 
 def _next_frame(c: Context) -> str:
     """Local memory of the callee starts where the caller's ends."""
+    if c.allocates:
+        return _above_all(c)
     if c.is_kernel:
         return str(c.frame_bytes)
     return c.op(f"add i64 %frame, {c.frame_bytes}")
+
+
+def _above_all(c: Context) -> str:
+    """The first place, for a frame, that no lane has taken from its stack."""
+    ends = c.op("load <32 x i64>, ptr %stack.end, align 64")
+    name = "llvm.vector.reduce.umax.v32i64"
+    c.declare(name, "declare i64 {}(<32 x i64>)")
+    highest = c.op(f"call i64 @{name}(<32 x i64> {ends})")
+    return c.op(f"and i64 {c.op(f'add i64 {highest}, 15')}, -16")
 
 
 def _call_function(c: Context, symbol: str, names: list[str], target: str) -> None:
@@ -207,15 +221,14 @@ def _load_argument(c: Context, words: str, bits: int) -> str:
     return where
 
 
-def store_words64(c: Context, words: str, value: Value) -> None:
-    """Put a 64-bit value where a callee or a caller reads it."""
-    vector = c.vector(value)
-    low = c.op(f"trunc <32 x i64> {vector} to <32 x i32>")
-    moved = c.op(f"lshr <32 x i64> {vector}, splat (i64 32)")
-    high = c.op(f"trunc <32 x i64> {moved} to <32 x i32>")
-    at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES}")
-    c.line(f"store <32 x i32> {low}, ptr {words}, align 4")
-    c.line(f"store <32 x i32> {high}, ptr {at}, align 4")
+def store_wide_words(c: Context, words: str, value: Value) -> None:
+    """Put a value of 64 or 128 bits where a callee or a caller reads it."""
+    vector, bits = c.vector(value), value.shape.bits
+    for part in range(bits // 32):
+        moved = c.op(f"lshr <32 x i{bits}> {vector}, splat (i{bits} {32 * part})")
+        word = c.op(f"trunc <32 x i{bits}> {moved} to <32 x i32>")
+        at = c.op(f"getelementptr i8, ptr {words}, i64 {4 * LANES * part}")
+        c.line(f"store <32 x i32> {word}, ptr {at}, align 4")
 
 
 def _vprintf(c: Context, arguments: list[str], results: list[str]) -> None:
@@ -248,7 +261,7 @@ def _malloc(c: Context, arguments: list[str], results: list[str]) -> None:
     c.declare("va_h_malloc", "declare void {}(ptr, i32, ptr, ptr)")
     c.line(f"call void @va_h_malloc(ptr %w, i32 {c.lanes}, ptr {sizes}, ptr {out})")
     loaded = c.op(f"load <32 x i64>, ptr {out}, align 64")
-    store_words64(c, results[0], c.from_vector(loaded, 64))
+    store_wide_words(c, results[0], c.from_vector(loaded, 64))
 
 
 def _free(c: Context, arguments: list[str], results: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from va100.jit import abi
 from va100.jit.analysis import Analysis, analyse
 from va100.jit.calls import indirect_dispatcher, words_of
+from va100.jit.clock import reads_time
 from va100.jit.context import Context, Placement
 from va100.jit.function import COUNTERS_PER_BLOCK, FunctionWriter
 from va100.jit.specials import special_value
@@ -192,13 +193,19 @@ def _local_bytes(
             depth[name] = frames[name] + max(below, default=0)
         return depth[name]
 
+    grows = any(_allocates(flow) for flow in flows.values())
     try:
-        return measure(kernel, frozenset())
+        return measure(kernel, frozenset()) + _RECURSION_BYTES * grows
     except RecursionError:
         return _RECURSION_BYTES
 
 
-def write_kernel(
+def _allocates(flow: FlowGraph) -> bool:
+    """Whether a function takes memory from its stack."""
+    return any(i.opcode in ("alloca", "stacksave", "stackrestore") for i in flow.instructions)
+
+
+def write_kernel(  # noqa: PLR0913  what, for whom, with what added
     module: PtxModule,
     kernel: str,
     layout: Layout,
@@ -206,8 +213,11 @@ def write_kernel(
     helpers: frozenset[str],
     *,
     counted: bool = True,
+    checked: bool = False,
 ) -> KernelText:
     """LLVM text of a kernel for one block shape; ``counted`` adds the block counters.
+
+    ``checked`` adds calls of the checker, which want all CTAs on one worker.
 
     Raises
     ------
@@ -216,14 +226,18 @@ def write_kernel(
     parts: list[str] = []
     declared: dict[str, str] = {}
     blocks: list[CompiledBlock] = []
-    flags = 0
+    flags = abi.ORDERED if checked else 0
     site = 0
     regions = 0
+    timed = reads_time(layout.flows.values())
     indirect: set[int] = set()
     for name in layout.functions:
         flow = layout.flows[name]
         analysis = analyse(flow, block, is_kernel=flow.function.is_kernel)
         context = _context(module, analysis, layout, (site, regions), helpers)
+        context.checked = checked
+        context.timed = timed
+        context.allocates = _allocates(flow)
         symbol = "kernel" if name == kernel else context.function_symbol(name)
         writer = FunctionWriter(context, symbol, len(blocks), counted=counted)
         parts.append(writer.text())

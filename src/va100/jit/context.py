@@ -53,6 +53,12 @@ class Context(Emitter):
     file_bytes = 0
     region_count = 0
     parameters = 0
+    allocates = False
+    """Whether the function takes memory from its stack."""
+    timed = False
+    """Whether the kernel looks at the time, so that its warps count what they issue."""
+    checked = False
+    """Whether the checker is told of accesses and synchronisation."""
 
     def __init__(self, analysis: Analysis, symbols: Symbols, place: Placement) -> None:
         super().__init__()
@@ -133,6 +139,19 @@ class Context(Emitter):
             self.scratch_names.add(name)
             self.scratch.append(f"  {name} = alloca [{count} x {element}], align 64")
         return name
+
+    def text(self, content: str) -> str:
+        """A zero-terminated string that native functions may print; ASCII without quotes."""
+        name = "text." + "".join(ch if ch.isalnum() else "_" for ch in content)
+        kind = f"[{len(content) + 1} x i8]"
+        self.declare(name, f'{{}} = private unnamed_addr constant {kind} c"{content}\\00"')
+        return f"@{name}"
+
+    def report_missing(self, lanes: str, instruction: str) -> None:
+        """Fault because only some lanes of the warp execute an instruction of all 32."""
+        self.declare("va_h_missing", "declare void {}(ptr, i32, i32, ptr) cold noreturn")
+        name = self.text(instruction)
+        self.line(f"call void @va_h_missing(ptr %w, i32 {self.site}, i32 {lanes}, ptr {name})")
 
     def function_symbol(self, name: str) -> str:
         """LLVM name of a device function."""
@@ -272,6 +291,8 @@ class Context(Emitter):
             return held
         if name not in self.flow.registers:
             value = self.special(name, bits)
+            if name.startswith(("%clock", "%globaltimer")):
+                return value  # the next reading is another one
         elif name in self.analysis.invariant or name in self.analysis.stored:
             value = self._load_register(name)
         else:

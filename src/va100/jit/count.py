@@ -14,11 +14,23 @@ from va100.jit.analysis import analyse
 from va100.jit.compile import CompiledBlock, Layout
 from va100.jit.function import COUNTERS_PER_BLOCK
 from va100.jit.lattice import Shape
-from va100.jit.patterns import SECTOR_BYTES, Pattern, pattern_of
+from va100.jit.patterns import (
+    SECTOR_BYTES,
+    Pattern,
+    pattern_at,
+    pattern_of,
+    rows_pattern,
+    tile_pattern,
+)
+from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Family, Operation
-from va100.ptx.program import Instruction, Vector
+from va100.ptx.isa.tiles import moved_of, tiles_of
+from va100.ptx.program import Immediate, Instruction, Operand, Register, Vector
 from va100.ptx.types import Space
 from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
+
+_ROW_BYTES = 16
+"""A row of a matrix of ``ldmatrix``."""
 
 
 @dataclass(slots=True)
@@ -76,6 +88,12 @@ def _add(
         cost.atomics += 1
     elif operation.opcode in ("ld", "ldu", "st"):
         _add_access(cost, instruction, operation, shapes)
+    elif family is Family.ASYNC and "global" in operation.modifiers:
+        _add_copy(cost, instruction, shapes)
+    elif operation.opcode == "ldmatrix":
+        _add_rows(cost, instruction, operation, shapes)
+    elif operation.opcode == "wmma" and "mma" not in operation.modifiers:
+        _add_tile(cost, instruction, operation, shapes)
 
 
 def _add_access(
@@ -102,6 +120,71 @@ def _add_access(
         cost.store_bytes += size
     else:
         cost.load_bytes += size
+
+
+def _add_copy(cost: BlockCost, instruction: Instruction, shapes: Mapping[str, Shape]) -> None:
+    """``cp.async``: a read of global memory and a write of shared memory."""
+    target, source, size = instruction.operands[:3]
+    lane_bytes = size.value if isinstance(size, Immediate) else 0
+    read = _known(cost, source, shapes, lane_bytes)
+    written = _known(cost, target, shapes, lane_bytes)
+    cost.global_requests += 1
+    cost.sectors += read.sectors
+    cost.load_bytes += lane_bytes
+    cost.shared_requests += 1
+    cost.wavefronts += written.wavefronts
+
+
+def _add_rows(
+    cost: BlockCost, instruction: Instruction, operation: Operation, shapes: Mapping[str, Shape]
+) -> None:
+    """``ldmatrix``: one request, a turn or more for each matrix."""
+    matrices = tiles_of(operation)[0].registers
+    pattern = rows_pattern(instruction.operands[1], shapes, matrices, _ROW_BYTES)
+    cost.unknown += pattern is None
+    cost.shared_requests += 1
+    cost.wavefronts += pattern.wavefronts if pattern is not None else matrices
+
+
+def _add_tile(
+    cost: BlockCost, instruction: Instruction, operation: Operation, shapes: Mapping[str, Shape]
+) -> None:
+    """``wmma.load`` and ``wmma.store``: a request for every word of a lane."""
+    tile, walk = moved_of(operation), walk_of(operation)
+    pitch: int | None = walk.line_elements
+    if len(instruction.operands) > 2:
+        pitch = _constant(instruction.operands[2], shapes)
+    pitch_bytes = None if pitch is None else pitch * tile.type.bits // 8
+    pattern = tile_pattern(walk, tile.type.bits, pitch_bytes)
+    words = len(walk.line)
+    if operation.space is Space.SHARED:
+        cost.unknown += pitch is None
+        cost.shared_requests += words
+        cost.wavefronts += pattern.wavefronts
+        return
+    cost.global_requests += words
+    cost.sectors += pattern.sectors
+    if "store" in operation.modifiers:
+        cost.store_bytes += words * walk.bits // 8
+    else:
+        cost.load_bytes += words * walk.bits // 8
+
+
+def _constant(operand: Operand | None, shapes: Mapping[str, Shape]) -> int | None:
+    if isinstance(operand, Immediate):
+        return operand.value
+    shape = shapes.get(operand.name) if isinstance(operand, Register) else None
+    return shape.constant if shape is not None else None
+
+
+def _known(
+    cost: BlockCost, address: Operand | None, shapes: Mapping[str, Shape], lane_bytes: int
+) -> Pattern:
+    pattern = pattern_at(address, shapes, lane_bytes)
+    if pattern is None:
+        cost.unknown += 1
+        return Pattern(-(-lane_bytes * WARP_SIZE // SECTOR_BYTES), 1)
+    return pattern
 
 
 def counters_from(

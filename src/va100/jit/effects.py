@@ -20,10 +20,11 @@ from va100.ptx.program import (
     TextureAddress,
     Vector,
 )
+from va100.ptx.video import whole_register
 
 WITHOUT_DESTINATION: Final = frozenset(
-    "st red bra brx membar fence ret exit trap brkpt call prefetch prefetchu nanosleep pmevent "
-    "discard applypriority fence".split()
+    "st red bra brx membar fence ret exit trap brkpt prefetch prefetchu nanosleep pmevent "
+    "discard applypriority fence cp stackrestore".split()
 )
 TERMINATORS: Final = frozenset({"bra", "brx", "ret", "exit"})
 
@@ -32,6 +33,12 @@ def has_destination(operation: Operation) -> bool:
     """Whether the first operand is written."""
     if operation.opcode in ("bar", "barrier"):
         return "red" in operation.modifiers
+    if operation.opcode == "call":
+        return True  # registers in the list of results, if any
+    if operation.opcode == "wmma":
+        return "store" not in operation.modifiers
+    if operation.opcode == "mbarrier":
+        return operation.modifiers.isdisjoint(("init", "inval"))
     return operation.opcode not in WITHOUT_DESTINATION
 
 
@@ -54,17 +61,23 @@ def registers_in(operand: Operand | None) -> Iterator[str]:
             yield from registers_in(part)
 
 
+def _names(operand: Operand | None, operation: Operation) -> Iterator[str]:
+    """Registers of an operand, without what video instructions select of them."""
+    is_video = operation.form.family is Family.VIDEO
+    return registers_in(whole_register(operand) if is_video else operand)
+
+
 def writes(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers written, in operand order."""
     if not instruction.operands or not has_destination(operation):
         return ()
-    return tuple(registers_in(instruction.operands[0]))
+    return tuple(_names(instruction.operands[0], operation))
 
 
 def reads(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers read, the guard included."""
     skip = 1 if has_destination(operation) else 0
-    names = [n for operand in instruction.operands[skip:] for n in registers_in(operand)]
+    names = [n for operand in instruction.operands[skip:] for n in _names(operand, operation)]
     if instruction.guard is not None:
         names.append(instruction.guard.register)
     if operation.opcode in ("addc", "subc", "madc"):
@@ -85,9 +98,14 @@ def sets_carry(operation: Operation) -> bool:
 
 def is_warp_sync(operation: Operation) -> bool:
     """A ``*.sync`` that waits for the lanes its mask names."""
-    if operation.form.family is Family.WARP:
+    if operation.form.family in (Family.WARP, Family.MATRIX):
         return "sync" in operation.modifiers
     return operation.opcode == "bar" and "warp" in operation.modifiers
+
+
+def needs_whole_warp(operation: Operation) -> bool:
+    """A ``*.sync.aligned`` that names no lanes: all 32 must execute it together."""
+    return operation.form.family is Family.MATRIX
 
 
 def is_barrier(operation: Operation) -> bool:
@@ -99,4 +117,6 @@ def may_spin_on(operation: Operation) -> bool:
     """An access through which a loop may wait for another thread."""
     if operation.opcode == "ld":
         return operation.semantics in ("volatile", "relaxed", "acquire", "mmio")
+    if operation.opcode == "mbarrier":
+        return "test_wait" in operation.modifiers
     return operation.opcode == "atom"

@@ -101,7 +101,12 @@ class JitEngine:
     """Implements :class:`va100.gpu.launch.Engine` through LLVM."""
 
     def __init__(
-        self, cache_folder: Path | None = None, workers: int = 0, *, count_blocks: bool = True
+        self,
+        cache_folder: Path | None = None,
+        workers: int = 0,
+        *,
+        count_blocks: bool = True,
+        checked: Callable[[str], bool] | None = None,
     ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
@@ -109,6 +114,9 @@ class JitEngine:
         self._cache = ObjectCache(cache_folder)
         self._workers = workers
         self._count_blocks = count_blocks
+        self._checked = checked or (lambda _: False)
+        self.checked_kernels: list[tuple[str, CompiledKernel]] = []
+        """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
         self._codes: dict[tuple[int, str, Dim3], tuple[PtxModule, Entry, llvm.LoadedCode]] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
@@ -183,9 +191,10 @@ class JitEngine:
             counter_count=counter_count(len(entry.blocks)),
             param_bytes=entry.param_bytes,
             region_count=entry.regions,
+            check_id=len(self.checked_kernels) + 1 if self._checked(kernel) else 0,
         )
         function = next(f for f in module.ptx.kernels if f.name == kernel)
-        return CompiledKernel(
+        compiled = CompiledKernel(
             variant=variant,
             resources=KernelResources(
                 registers_per_thread=entry.registers,
@@ -201,6 +210,9 @@ class JitEngine:
             ptx=module.ptx,
             keep=(code, table, module),
         )
+        if variant.check_id:
+            self.checked_kernels.append((kernel, compiled))
+        return compiled
 
     def _machine_code(
         self, module: PtxModule, kernel: str, block: Dim3
@@ -216,15 +228,16 @@ class JitEngine:
     def _entry(self, module: PtxModule, kernel: str, block: Dim3) -> Entry:
         key = key_of(
             "kernel", generation(), llvm.VERSION, llvm.host(), str(self._count_blocks),
-            self.fingerprint(module), kernel, str(block),
+            str(self._checked(kernel)), self.fingerprint(module), kernel, str(block),
         )  # fmt: skip
         kept = self._cache.get(key)
         if kept is not None:
             return Entry.unpack(kept)
         layout = self.layout(module, kernel)
         text = write_kernel(
-            module, kernel, layout, block, self._helpers, counted=self._count_blocks
-        )
+            module, kernel, layout, block, self._helpers,
+            counted=self._count_blocks, checked=self._checked(kernel),
+        )  # fmt: skip
         count = sum(len(layout.flows[n].instructions) for n in layout.functions)
         entry = Entry(
             object=llvm.compile_object(text.text, 1 if count < _LARGE else 0),

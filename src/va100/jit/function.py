@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from va100.jit import abi, effects
+from va100.jit import abi, clock, effects
 from va100.jit.access import address_value, outside_window, span_allowed
 from va100.jit.analysis import Block, register_parameters
 from va100.jit.calls import load_words, lower_call, store_words
+from va100.jit.checked import tell
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
 from va100.jit.lattice import signed_limits
+from va100.jit.lower.asynchronous import lower_async
 from va100.jit.lower.atomic import lower_atomic
 from va100.jit.lower.compare import lower_compare
 from va100.jit.lower.control import lower_barrier, lower_control
@@ -27,8 +29,11 @@ from va100.jit.lower.convert import lower_convert
 from va100.jit.lower.floating import lower_floating
 from va100.jit.lower.half import lower_half
 from va100.jit.lower.integer import lower_integer
+from va100.jit.lower.matrix import lower_matrix
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
+from va100.jit.lower.stack import lower_stack
+from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.pure import select
 from va100.jit.transfer import needs_guard
@@ -64,11 +69,11 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.CONTROL: lower_control,
     Family.BARRIER: lower_barrier,
     Family.WARP: lower_warp,
-    Family.ASYNC: _refuse_family,
-    Family.VIDEO: _refuse_family,
-    Family.MATRIX: _refuse_family,
+    Family.ASYNC: lower_async,
+    Family.VIDEO: lower_video,
+    Family.MATRIX: lower_matrix,
     Family.TEXTURE: _refuse_family,
-    Family.STACK: _refuse_family,
+    Family.STACK: lower_stack,
 }
 
 
@@ -113,6 +118,8 @@ class FunctionWriter(Worlds):
         self._touch_parameters()
         self._write_counts()
         self._write_masked_state()
+        if c.allocates:
+            c.line("%stack.end = alloca <32 x i64>, align 64")
         for name in c.call_entry_lines:
             c.line(name)
         if c.is_kernel:
@@ -151,7 +158,13 @@ class FunctionWriter(Worlds):
             step = c.op("zext i32 %i to i64")
             step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
             c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
+            if c.timed:
+                clock.start(c)
         c.lines += c.storage_start
+        if c.allocates:
+            first = "0" if c.is_kernel else "%frame"
+            end = c.splat(c.op(f"add i64 {first}, {c.frame_bytes}"), "i64")
+            c.line(f"store <32 x i64> {end}, ptr %stack.end, align 64")
         self._take_parameters()
         c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
         c.line("store i32 0, ptr %returned")
@@ -311,6 +324,8 @@ class FunctionWriter(Worlds):
         c = self.c
         outer, outer_empty = c.mask, c.mask_may_be_empty
         lower = lower_call if operation.opcode == "call" else LOWERINGS[operation.form.family]
+        if c.checked:
+            lower = _told(lower)
         self.called_lanes = c.lanes
         if c.instruction.guard is None:
             lower(c, operation)
@@ -573,6 +588,8 @@ class FunctionWriter(Worlds):
 
     def _count(self, block: Block, slot: int, mask: str | None) -> None:
         c = self.c
+        if c.timed:
+            clock.advance(c, str(block.end - block.start))
         if not self.counted:
             return
         base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
@@ -646,6 +663,16 @@ class FunctionWriter(Worlds):
         where = c.op(f"getelementptr i64, ptr {table}, i64 {index}")
         old = c.op(f"load i64, ptr {where}")
         c.line(f"store i64 {c.op(f'add i64 {old}, {amount}')}, ptr {where}")
+
+
+def _told(lower: Lowering) -> Lowering:
+    """A lowering that tells the checker first."""
+
+    def both(c: Context, op: Operation) -> None:
+        tell(c, op)
+        lower(c, op)
+
+    return both
 
 
 def _bare(held: Value | Predicate) -> Value | Predicate:

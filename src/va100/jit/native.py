@@ -18,7 +18,9 @@ class Variant(ctypes.Structure):
         ("local_bytes", _U32),
         ("counter_count", _U32),
         ("param_bytes", _U32),
+        ("check_id", _U32),
         ("region_count", _U32),
+        ("reserved", _U32),
     )
 
 

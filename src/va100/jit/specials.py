@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from va100.jit import abi
+from va100.jit import abi, clock
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.jit.lattice import constant, uniform
@@ -86,22 +86,29 @@ def _grid_id(c: Context, bits: int) -> Value:
     return Value(uniform(bits), base=c.field(abi.GRIDID, "i64"))
 
 
-def _clock(c: Context) -> str:
-    """Cycles of the warp so far; grows by one at each reading."""
-    c.declare("va_h_clock", "declare i64 {}(ptr)")
-    return c.op("call i64 @va_h_clock(ptr %w)")
-
-
 def _clock64(c: Context, bits: int) -> Value:
-    return Value(uniform(bits), base=_clock(c))
+    return Value(uniform(bits), base=clock.cycles(c))
 
 
 def _clock_low(c: Context, bits: int) -> Value:
-    return Value(uniform(bits), base=c.op(f"trunc i64 {_clock(c)} to i32"))
+    return Value(uniform(bits), base=c.op(f"trunc i64 {clock.cycles(c)} to i32"))
 
 
 def _clock_high(c: Context, bits: int) -> Value:
-    moved = c.op(f"lshr i64 {_clock(c)}, 32")
+    moved = c.op(f"lshr i64 {clock.cycles(c)}, 32")
+    return Value(uniform(bits), base=c.op(f"trunc i64 {moved} to i32"))
+
+
+def _timer(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=clock.nanoseconds(c))
+
+
+def _timer_low(c: Context, bits: int) -> Value:
+    return Value(uniform(bits), base=c.op(f"trunc i64 {clock.nanoseconds(c)} to i32"))
+
+
+def _timer_high(c: Context, bits: int) -> Value:
+    moved = c.op(f"lshr i64 {clock.nanoseconds(c)}, 32")
     return Value(uniform(bits), base=c.op(f"trunc i64 {moved} to i32"))
 
 
@@ -132,11 +139,12 @@ _READERS: Final[Mapping[str, Callable[[Context, int], Value]]] = {
     "%clock": _clock_low,
     "%clock_hi": _clock_high,
     "%clock64": _clock64,
-    "%globaltimer": _clock64,
-    "%globaltimer_lo": _clock_low,
-    "%globaltimer_hi": _clock_high,
+    "%globaltimer": _timer,
+    "%globaltimer_lo": _timer_low,
+    "%globaltimer_hi": _timer_high,
     "%dynamic_smem_size": _dynamic_bytes,
     "%total_smem_size": _shared_bytes,
+    "%aggr_smem_size": _shared_bytes,
     "%envreg1": _envreg1,
     "%envreg2": _envreg2,
 }

@@ -12,6 +12,7 @@ from typing import Final
 from va100.jit import lattice
 from va100.jit.lattice import Shape, affine, constant, uniform, varying
 from va100.ptx.isa.form import Operation
+from va100.ptx.isa.special import SPECIAL_REGISTERS
 from va100.work import WARP_SIZE, Dim3
 
 Transfer = Callable[[Operation, Sequence[Shape]], Shape]
@@ -163,6 +164,10 @@ def special_shape(name: str, block: Dim3) -> Shape | None:
     """Shape of a special register for a block shape; ``None`` when it is no known register."""
     if name in _UNIFORM_SPECIALS:
         return uniform(_UNIFORM_SPECIALS[name])
+    if name.startswith(_UNSET) or name in ("%tid.w", "%ctaid.w"):
+        return constant(SPECIAL_REGISTERS[name].bits, 0)
+    if name in ("%ntid.w", "%nctaid.w"):
+        return constant(32, 1)
     if name.startswith("%tid"):
         return _thread_index(name.rpartition(".")[2], block)
     if name.startswith("%ntid"):
@@ -192,9 +197,14 @@ _UNIFORM_SPECIALS: Final[Mapping[str, int]] = {
     "%globaltimer_hi": 32,
     "%dynamic_smem_size": 32,
     "%total_smem_size": 32,
+    "%aggr_smem_size": 32,
     "%envreg1": 32,
     "%envreg2": 32,
 }
+
+
+_UNSET: Final = ("%pm", "%envreg", "%reserved_smem", "%current_graph_exec")
+"""Beginnings of the names that read as zero: nothing sets them."""
 
 
 def _lanes_equal(lane: int) -> int:

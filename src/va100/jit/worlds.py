@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from va100.jit import effects
 from va100.jit.analysis import Block
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Value
@@ -184,8 +185,10 @@ class Worlds:
     def _members(self, waiting: str) -> str:
         """Live lanes the first waiting lane names in its membermask; none when none waits."""
         c = self.c
-        operand = c.instruction.operands[-1]
         alive = c.op("load i32, ptr %alive")
+        if effects.needs_whole_warp(c.flow.operations[c.index]):
+            return alive
+        operand = c.instruction.operands[-1]
         value = c.read_sized(operand, PtxType.B32)
         if value.shape.uniform:
             return c.op(f"and i32 {c.base(value)}, {alive}")
@@ -403,9 +406,28 @@ class Worlds:
 
     def _write_deadlock(self) -> None:
         c = self.c
+        self._blame_waiting_matrices()
         c.declare("va_h_stuck", "declare void {}(ptr, i32) cold noreturn")
         c.line(f"call void @va_h_stuck(ptr %w, i32 {c.site_base})")
         c.line("unreachable")
+
+    def _blame_waiting_matrices(self) -> None:
+        """Lanes at an instruction that needs the whole warp: name it, and who is missing."""
+        c = self.c
+        for block in self.blocks:
+            if block.start == block.end:
+                continue
+            operation = c.flow.operations[block.start]
+            if not effects.needs_whole_warp(operation):
+                continue
+            c.begin_instruction(block.start)
+            waiting = c.op(f"load i32, ptr %pend{block.index}")
+            blamed, other = c.name("blamed"), c.name("other")
+            c.line(f"br i1 {c.op(f'icmp ne i32 {waiting}, 0')}, label %{blamed}, label %{other}")
+            c.label(blamed)
+            c.report_missing(waiting, operation.text)
+            c.line("unreachable")
+            c.label(other)
 
     def _spend(self) -> str:
         """Take one from the budget; true when it is used up."""

@@ -30,6 +30,7 @@ tanh       tanh x; this core alone keeps subnormals
 ``rsqrt.approx``             abs(x) < 2**-126: core(x * 2**24) * 4096; else core(x)
 ``sqrt.approx``              abs(x) < 2**-126: core(x * 2**24) * 2**-12; else core(x)
 ``sin.approx, cos.approx``   core(t), t = x * 0x3E22F983 rounded toward zero
+``sin.approx.2pi, …``         core(x): x is in turns
 ``div.approx``               abs(b) < 2**-126: a and b times 2**24; then core_rcp(b) * a
 ``div.full``                 abs(b) > 2**126: a and b times 0.25; abs(b) < 2**-126: times 2**24;
                              then core_rcp(b) * a
@@ -119,6 +120,16 @@ def sin(x: Bits, *, ftz: bool) -> Bits:
 def cos(x: Bits, *, ftz: bool) -> Bits:
     """Cosine of x in radians."""
     return _core(_cosine_of_turns, _turns(x, ftz=ftz))
+
+
+def sin_turns(x: Bits) -> Bits:
+    """``sin.approx.2pi.ftz``: sine of 2 pi x."""
+    return _core(_sine_of_turns, x)
+
+
+def cos_turns(x: Bits) -> Bits:
+    """``cos.approx.2pi.ftz``: cosine of 2 pi x."""
+    return _core(_cosine_of_turns, x)
 
 
 def tanh(x: Bits, *, ftz: bool) -> Bits:

@@ -45,7 +45,7 @@ class Fragment:
     @property
     def registers(self) -> int:
         """Registers of a lane."""
-        return self.rows.shape[0]
+        return len(self.rows)
 
     @property
     def shape(self) -> tuple[int, int]:

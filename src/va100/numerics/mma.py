@@ -193,8 +193,9 @@ def _rounded(row: MmaRule, total: I64, unit: I64, special: npt.NDArray[np.float3
 def _chain(a: Bits, b: Bits, c: Bits, mode: str) -> Bits:
     """IEEE fused multiply-adds in ascending k; what an A100's f64 NaN holds is not known."""
     for k in range(a.shape[-1]):
-        x, y, z = np.broadcast_arrays(a[..., :, k, None], b[..., k, None, :], c)
-        c = rounding.fma(DOUBLE, mode, *(np.ascontiguousarray(v) for v in (x, y, z)))
+        terms = np.broadcast_arrays(a[..., :, k, None], b[..., k, None, :], c)
+        flat = rounding.fma(DOUBLE, mode, *(np.ascontiguousarray(v).ravel() for v in terms))
+        c = flat.reshape(c.shape)
     return canonical(DOUBLE, c)
 
 

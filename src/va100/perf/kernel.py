@@ -203,6 +203,8 @@ def _assumed(counters: Counters) -> tuple[str, ...]:
             notes.append("bank conflicts were not counted; shared accesses taken as free of them")
     if moved and not counters.footprint_bytes:
         notes.append("footprints were not counted; no byte taken as used twice")
+    elif max(counters.global_load_bytes, counters.global_store_bytes) > counters.footprint_bytes:
+        notes.append("reuse taken as perfect; DRAM taken to see each byte of an array once")
     return tuple(notes)
 
 

@@ -2,8 +2,8 @@
 
 Traffic comes from counted sectors, requests and footprint; rates are what A100s were measured to
 reach, not what datasheets print.  What is left out: hits in L1 (all reuse of global memory is
-charged to L2), sectors that leave L2 and come back within one launch (DRAM sees the footprint
-once), contention of atomics on one address, address translation.
+charged to L2), sectors that leave L2 and come back within one launch (DRAM gives and takes the
+footprint once), contention of atomics on one address, address translation.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Traffic:
     """Bytes that cross each level, over the whole grid."""
 
     dram_bytes: float
+    held_bytes: float
+    """What L2 would have to hold for DRAM to see nothing."""
     l2_bytes: float
     l1_wavefront_count: float
     """128-byte passes through L1's data stage by global accesses."""
@@ -48,31 +50,32 @@ def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
     """Turn counts into bytes at each level.
 
     Sectors that were not counted are taken as if accesses were coalesced; a footprint that was
-    not counted, as if no byte were used twice.
+    not counted, as if no byte were used twice.  DRAM is read the footprint once at most, and
+    written it once at most: what is updated in place crosses both ways.
     """
     sm = chip.sm
     requested_bytes = counters.global_load_bytes + counters.global_store_bytes
     sectors = counters.global_sectors or requested_bytes / sm.sector_bytes
     l2_bytes = sectors * sm.sector_bytes
-    dram_bytes = l2_bytes
-    if counters.footprint_bytes:
-        dram_bytes = min(l2_bytes, counters.footprint_bytes)
+    stored = counters.global_store_bytes / requested_bytes if requested_bytes else 0.0
+    footprint = counters.footprint_bytes or l2_bytes
     return Traffic(
-        dram_bytes=dram_bytes,
+        dram_bytes=min(l2_bytes * (1 - stored), footprint) + min(l2_bytes * stored, footprint),
+        held_bytes=min(l2_bytes, footprint),
         l2_bytes=l2_bytes,
         l1_wavefront_count=l2_bytes / sm.l1_line_bytes,
         shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
-        store_fraction=counters.global_store_bytes / requested_bytes if requested_bytes else 0.0,
+        store_fraction=stored,
     )
 
 
 def dram_s(flow: Traffic, chip: ChipSpec, residency: Residency) -> float:
     """Time of DRAM; none when the data waits in L2."""
-    if residency is Residency.L2 and flow.dram_bytes <= chip.measured.l2_curve_footprint_bytes[0]:
+    if residency is Residency.L2 and flow.held_bytes <= chip.measured.l2_curve_footprint_bytes[0]:
         return 0.0
     rate = dram_bytes_per_s(flow.store_fraction, chip.measured)
     if residency is Residency.L2:
-        rate = max(rate, l2_bytes_per_s(flow.dram_bytes, chip.measured))
+        rate = max(rate, l2_bytes_per_s(flow.held_bytes, chip.measured))
     return flow.dram_bytes / rate
 
 

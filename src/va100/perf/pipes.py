@@ -52,6 +52,7 @@ EXPANSIONS: Final[Mapping[str, Mapping[Pipe, float]]] = {
     "xor.64": {Pipe.ALU: 1},
     "setp.64": {Pipe.ALU: 1},
     "selp.64": {Pipe.ALU: 1},
+    "mma.m8n8k4.f16": {Pipe.FMA: 39, Pipe.ALU: 24},
 }
 """Instructions issued beyond the one that was counted, by floating-point opcode or by integer
 opcode and width.  ``mul.wide`` and ``mad.wide`` are one instruction and so are absent."""
@@ -118,10 +119,15 @@ def tensor_cycles(count: float, opcodes: Mapping[str, float], sm: SmSpec) -> flo
 def mma_work(opcode: str) -> tuple[MmaKind, int, bool] | None:
     """Operand kind, multiply-adds and sparsity of a matrix instruction; None for any other."""
     shape = _MMA_SHAPE.search(opcode)
-    if shape is None or not opcode.startswith(("mma.", "wmma.mma.")):
+    if shape is None or not opcode.startswith(("mma.", "wmma.mma.")) or _is_volta(opcode):
         return None
     m, n, k = (int(extent) for extent in shape.groups())
     return _operand_kind(opcode), m * n * k, ".sp" in opcode
+
+
+def _is_volta(opcode: str) -> bool:
+    """Whether it is the f16 shape of sm_70, which later chips run on the multiply-add pipe."""
+    return opcode.startswith("mma.") and ".m8n8k4." in opcode and ".f16." in opcode
 
 
 def _operand_kind(opcode: str) -> MmaKind:
@@ -148,6 +154,8 @@ def _free_pipe(opcode: str) -> Pipe | None:
 
 def _expansion_key(opcode: str) -> str:
     """``div.rn.ftz.f32`` to ``div.rn.f32``; ``rem.u32`` to ``rem.32``; others are no key."""
+    if _is_volta(opcode):
+        return "mma.m8n8k4.f16"
     names = [name for name in opcode.split(".") if name not in {"ftz", "sat", "lo", "hi"}]
     if len(names) == 1 or "wide" in names:
         return opcode

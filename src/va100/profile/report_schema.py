@@ -21,6 +21,8 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     ``text``, as the driver told it; ``kernel`` (name as in the module), may be left out.
 ``note``
     ``text``: what the reader of a report should know.
+``end``, once, last
+    The program got as far as reporting; without it, it was killed, aborted or left by ``_exit``.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ from typing import Any, Final
 from va100.work import Dim3
 
 VERSION: Final = 1
+UNFINISHED: Final = (
+    "the program ended before it could report its launches: killed, aborted or left by _exit"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +99,8 @@ class LaunchReport:
     events: tuple[ReportEvent, ...] = ()
     faults: tuple[ReportFault, ...] = ()
     notes: tuple[str, ...] = ()
+    complete: bool = True
+    """Whether the program got as far as reporting what it launched."""
 
 
 def read_report(path: Path) -> LaunchReport:
@@ -113,13 +120,16 @@ def parse_report(lines: Iterable[str]) -> LaunchReport:
     """Read a report's lines; the last may be cut off."""
     gathered: dict[str, list[Any]] = {"kernel": [], "event": [], "fault": [], "note": []}
     meta: dict[str, Any] = {}
+    ended = False
     for number, line in enumerate(lines, 1):
         entry = _entry(line, number)
         if entry is None:
             continue
         kind = entry.get("type")
         if kind == "meta":
-            meta = entry
+            meta, ended = entry, False
+        elif kind == "end":
+            ended = True
         elif kind in gathered:
             gathered[kind].append(_typed(entry, number))
     return LaunchReport(
@@ -129,7 +139,8 @@ def parse_report(lines: Iterable[str]) -> LaunchReport:
         kernels=tuple(gathered["kernel"]),
         events=tuple(gathered["event"]),
         faults=tuple(gathered["fault"]),
-        notes=tuple(gathered["note"]),
+        notes=(*gathered["note"], *([UNFINISHED] if meta and not ended else [])),
+        complete=ended or not meta,
     )
 
 

@@ -16,6 +16,8 @@ _RIGHT: Final = frozenset({3, 4, 5, 7})
 """Columns of numbers."""
 _GAP: Final = "  "
 _LEAST_NAME: Final = 12
+_LEAST_TAIL: Final = 4
+"""Of a name that is cut, the least to show of its end."""
 _LEAST_WIDTH: Final = 40
 CAVEAT: Final = "first estimate from counted instructions and bytes, not a measurement"
 
@@ -27,7 +29,8 @@ def table_text(report: LaunchReport, *, width: int) -> str:
     columns nothing more is taken away.
     """
     if not report.kernels:
-        return "no kernel was launched"
+        nothing = ["no kernel was launched"] if report.complete else []
+        return "\n".join([*nothing, *_remarks(report)])
     kernels = sorted(report.kernels, key=lambda group: -group.total_s)
     rows = [_TITLES, *(_row(group) for group in kernels)]
     lines = _laid_out(_columns_that_fit(rows, max(width, _LEAST_WIDTH)), width)
@@ -98,23 +101,34 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _shortened(name: str, width: int) -> str:
-    """Cut the middle out: both a name's start and its template arguments tell kernels apart."""
+    """Leave out what tells kernels apart least: namespaces, then the middle of what is left.
+
+    The function's own name stays whole while it fits, and the last template arguments, too.
+    """
     if len(name) <= width:
         return name
-    head = (width - 2) // 2
+    own, bracket, arguments = name.partition("<")
+    name = own.rpartition("::")[2] + bracket + arguments
+    if len(name) <= width:
+        return name
+    head = max((width - 2) // 2, min(len(name.partition("<")[0]), width - 2 - _LEAST_TAIL))
     return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
 
 
 def _closing(report: LaunchReport) -> list[str]:
-    """Say the total and what to know; of a fault only where, as the driver told it at once."""
+    """Say the total and what to know."""
     launches = sum(group.count for group in report.kernels)
     total_s = sum(group.total_s for group in report.kernels)
     counted = f"{launches} launch{'' if launches == 1 else 'es'}"
     on = f" on {report.model}" if report.model else ""
-    lines = [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})"]
+    return [f"{counted}, {time_text(total_s)}{on} ({CAVEAT})", *_remarks(report)]
+
+
+def _remarks(report: LaunchReport) -> list[str]:
+    """What to know: of a fault only where, as the driver told it when it happened."""
     assumed = {note for group in report.kernels for note in group.assumed}
-    lines += [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
-    return lines + [_fault_text(fault) for fault in report.faults]
+    notes = [f"note: {note}" for note in (*sorted(assumed), *report.notes)]
+    return notes + [_fault_text(fault) for fault in report.faults]
 
 
 def _fault_text(fault: ReportFault) -> str:

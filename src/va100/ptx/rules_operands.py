@@ -14,6 +14,7 @@ from va100.ptx.isa import Operation
 from va100.ptx.isa.form import Family
 from va100.ptx.isa.signature import Place, arity, places
 from va100.ptx.isa.special import PARSED_REGISTERS, SPECIAL_REGISTERS
+from va100.ptx.isa.tiles import Tile, product_of, tiles_of
 from va100.ptx.printer import print_operand
 from va100.ptx.program import (
     Address,
@@ -30,6 +31,7 @@ from va100.ptx.program import (
     Vector,
 )
 from va100.ptx.types import PtxType, Space
+from va100.ptx.video import selector_problem
 
 Report = Callable[[str], None]
 
@@ -98,6 +100,12 @@ class OperandRules:
             self._place(operation, place, operand, report)
         if operation.opcode == "mov":
             self._move(operation, instruction, report)
+        if operation.form.family is Family.VIDEO and (
+            problem := selector_problem(operation, instruction.operands)
+        ):
+            report(problem)
+        if operation.form.family is Family.MATRIX:
+            self._tiles(operation, instruction, report)
         self._ranges(operation, instruction, report)
 
     # -- one operand
@@ -163,6 +171,37 @@ class OperandRules:
             low, high, what = _RANGES[operation.opcode]
             if not low <= operand.value <= high:
                 report(f"{what} is {low} to {high}, not {operand.value}")
+
+    def _tiles(self, operation: Operation, instruction: Instruction, report: Report) -> None:
+        """Registers of matrix operands: how many, how wide; and the selector of sparse ones."""
+        stores = "store" in operation.modifiers
+        given = instruction.operands[1 if stores else 0 :]
+        for index, (tile, operand) in enumerate(zip(tiles_of(operation), given, strict=False)):
+            self._tile(operation, tile, operand, report, is_source=stores or index > 0)
+        if operation.opcode == "mma" and len(instruction.operands) > 5:
+            selector, most = instruction.operands[5], product_of(operation).selectors - 1
+            if isinstance(selector, Immediate) and not 0 <= selector.value <= most:
+                report(f"the sparsity selector is 0 to {most} here, not {selector.value}")
+
+    def _tile(
+        self,
+        operation: Operation,
+        tile: Tile,
+        operand: Operand | None,
+        report: Report,
+        *,
+        is_source: bool,
+    ) -> None:
+        if not isinstance(operand, Vector) or len(operand.elements) != tile.registers:
+            wanted = f"{operation.text} takes a vector of {tile.registers} for {tile.name}"
+            report(f"{wanted}, not {_text(operand)}")
+            return
+        kind = PtxType(f"b{tile.register_bits}")
+        for element in operand.elements:
+            if isinstance(element, Register):
+                self._agree(operation, kind, element, report)
+            elif not is_source or not isinstance(element, Immediate):
+                report(f"{tile.name} of {operation.text} is in registers, not {_text(element)}")
 
     def _label(
         self, operation: Operation, place: Place, operand: Operand | None, report: Report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from va100.ptx.types import PtxType, Space
 from va100.reference.code import Code
 from va100.reference.frame import Frame, Group
 from va100.reference.issue import Issue
-from va100.reference.lanes import RAW, U64, Lanes, lanes_of, resize
+from va100.reference.lanes import OPAQUE, RAW, U64, Lanes, lanes_of, resize
+from va100.reference.special import CYCLES
 from va100.reference.system import SYSTEM
 
 if TYPE_CHECKING:
@@ -63,7 +64,13 @@ def trap(issue: Issue) -> None:
 
 
 def nothing(issue: Issue) -> None:
-    """``brkpt`` without a debugger; ``nanosleep``, as no time passes here."""
+    """``brkpt`` without a debugger; ``pmevent`` without a monitor."""
+
+
+def nanosleep(issue: Issue) -> None:
+    """Let virtual time pass: the longest that a lane asks for."""
+    longest = int(issue.read(issue.step.operands[0], PtxType.U32)[issue.mask].max())
+    issue.warp.slept += longest * 141 // (100 * CYCLES)
 
 
 def call(issue: Issue) -> None:
@@ -100,7 +107,8 @@ CONTROL: Final[Mapping[str, Callable[[Issue], None]]] = {
     "exit": exit_,
     "trap": trap,
     "brkpt": nothing,
-    "nanosleep": nothing,
+    "nanosleep": nanosleep,
+    "pmevent": nothing,
 }
 """Opcode to its function."""
 
@@ -123,15 +131,16 @@ def argument_value(issue: Issue, argument: Operand | None) -> Lanes:
 
 
 def _load(issue: Issue, addresses: Lanes, size_bytes: int) -> Lanes:
-    value = np.zeros(32, f"u{size_bytes}")
+    value = np.zeros(32, _raw(size_bytes))
     value[issue.mask] = issue.warp.cta.launch.storage.gather(addresses[issue.mask], size_bytes)
-    return resize(value, U64)
+    return value if value.dtype == OPAQUE else resize(value, U64)
 
 
 def _enter(issue: Issue, code: Code) -> None:
     """Move the executing lanes into a new activation."""
     warp, caller = issue.warp, issue.frame
-    top = caller.top + np.uint64(code.frame_bytes)
+    base = (caller.top + np.uint64(15)) & ~np.uint64(15)  # it may have taken odd amounts
+    top = base + np.uint64(code.frame_bytes)
     limit = warp.cta.launch.local_bytes
     over = (top > np.uint64(limit)) & issue.mask
     if over.any():
@@ -146,7 +155,7 @@ def _enter(issue: Issue, code: Code) -> None:
     group = warp.detach(issue.group, issue.bits)
     frame = Frame(
         code,
-        caller.top,
+        base,
         top,
         parent=caller,
         return_pc=group.pc,
@@ -194,7 +203,7 @@ def _pass(source: Issue, value: Operand | None, target: Issue, place: Operand | 
     to = target.symbol_value(place)
     storage = source.warp.cta.launch.storage
     if not isinstance(value, Symbol) or value.name not in source.frame.code.flow.variables:
-        bits = source.read_raw(value, np.dtype(f"u{variable.size_bytes}"))
+        bits = source.read_raw(value, _raw(variable.size_bytes))
         storage.scatter(to[source.mask], bits[source.mask])
         return
     start = source.symbol_value(value)
@@ -206,7 +215,11 @@ def _pass(source: Issue, value: Operand | None, target: Issue, place: Operand | 
 def _value(source: Issue, value: Operand | None, size_bytes: int) -> Lanes:
     if isinstance(value, Symbol) and value.name in source.frame.code.flow.variables:
         return _load(source, source.symbol_value(value), size_bytes)
-    return source.read_raw(value, np.dtype(f"u{size_bytes}"))
+    return source.read_raw(value, _raw(size_bytes))
+
+
+def _raw(size_bytes: int) -> np.dtype[Any]:
+    return OPAQUE if size_bytes == OPAQUE.itemsize else np.dtype(f"u{size_bytes}")
 
 
 def _pieces(variable: Variable) -> list[tuple[int, int]]:

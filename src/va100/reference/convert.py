@@ -22,12 +22,31 @@ def evaluate_convert(issue: Issue) -> None:
     operation = issue.step.operation
     destination, *operands = issue.step.operands
     source, target = operation.source_type, operation.type
+    if "pack" in operation.modifiers:
+        issue.write(destination, _packed(issue))
+        return
     values = [issue.read(operand, source) for operand in operands]
     if target in (PtxType.F16X2, PtxType.BF16X2):
         upper, lower = (_to_float(operation, FORMATS[target], F32, value) for value in values)
         issue.write(destination, join(np.stack((lower, upper), axis=1).astype(U16), U32))
         return
     issue.write(destination, converted(operation, values[0]), extend_sign=target.is_signed)
+
+
+def _packed(issue: Issue) -> Lanes:
+    """``cvt.pack``: b lowest, a above it, and the low bits of c above both."""
+    target, *operands = issue.step.operation.type, *issue.step.operands[1:]
+    bits, least = target.bits, -(1 << target.bits - 1) if target.is_signed else 0
+    keep = np.uint32((1 << bits) - 1)
+    a, b = (
+        np.clip(signed(issue.read(o, PtxType.S32)).astype(np.int64), least, least + int(keep))
+        for o in operands[:2]
+    )
+    low: Lanes = (a.astype(np.uint32) & keep) << np.uint32(bits) | (b.astype(np.uint32) & keep)
+    if len(operands) < 3:
+        return low
+    low |= issue.read(operands[2], PtxType.B32) << np.uint32(2 * bits)
+    return low
 
 
 def converted(operation: Operation, value: Lanes) -> Lanes:

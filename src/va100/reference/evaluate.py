@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from va100.ptx.isa.form import Family
+from va100.reference.asynchronous import evaluate_async
 from va100.reference.atomic import evaluate_atomic
 from va100.reference.barrier import evaluate_barrier
 from va100.reference.compare import evaluate_compare
@@ -20,6 +21,8 @@ from va100.reference.logic import evaluate_logic
 from va100.reference.matrix import evaluate_matrix
 from va100.reference.memory import evaluate_memory
 from va100.reference.move import evaluate_move
+from va100.reference.stack import evaluate_stack
+from va100.reference.video import evaluate_video
 
 
 def not_executed(issue: Issue) -> None:
@@ -37,13 +40,13 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.CONVERT: evaluate_convert,
     Family.MEMORY: evaluate_memory,
     Family.ATOMIC: evaluate_atomic,
-    Family.ASYNC: not_executed,
+    Family.ASYNC: evaluate_async,
     Family.CONTROL: evaluate_control,
     Family.BARRIER: evaluate_barrier,
     Family.WARP: evaluate_exchange,
-    Family.VIDEO: not_executed,
+    Family.VIDEO: evaluate_video,
     Family.MATRIX: evaluate_matrix,
     Family.TEXTURE: not_executed,
-    Family.STACK: not_executed,
+    Family.STACK: evaluate_stack,
 }
 """Family to its evaluator."""

@@ -134,6 +134,8 @@ def rsqrt(operation: Operation, fmt: FloatFormat, a: Bits) -> Bits:
 def transcendental(operation: Operation, fmt: FloatFormat, a: Bits) -> Bits:
     """``sin``, ``cos``, ``lg2``, ``ex2``, ``tanh``: approximate, f32."""
     del fmt
+    if "2pi" in operation.modifiers:
+        return approx.sin_turns(a) if operation.opcode == "sin" else approx.cos_turns(a)
     return approx.UNARY[operation.opcode](a, ftz=operation.ftz)
 
 

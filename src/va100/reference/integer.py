@@ -17,6 +17,7 @@ from va100.reference.issue import CARRY, Issue
 from va100.reference.lanes import PRED, U32, Lanes, signed, typed, unsigned, words
 
 _I32: Final = np.iinfo(np.int32)
+_U64: Final = 0xFFFFFFFFFFFFFFFF
 
 
 def evaluate_integer(issue: Issue) -> None:
@@ -315,6 +316,17 @@ def dp2a(operation: Operation, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return _accumulated((x * y).sum(axis=1), c)
 
 
+def clmad(operation: Operation, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Half of the product of two polynomials over GF(2), plus c, which is exclusive or."""
+    products = []
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        product = 0
+        for bit in range(64):
+            product ^= (x << bit) * (y >> bit & 1)
+        products.append(product >> 64 if "hi" in operation.modifiers else product & _U64)
+    return np.array(products, np.uint64) ^ c
+
+
 INTEGER: Final[Mapping[str, Callable[..., Lanes]]] = {
     "add": add,
     "sub": sub,
@@ -340,6 +352,7 @@ INTEGER: Final[Mapping[str, Callable[..., Lanes]]] = {
     "bmsk": bmsk,
     "dp4a": dp4a,
     "dp2a": dp2a,
+    "clmad": clmad,
 }
 """Opcode to its function, without carries."""
 

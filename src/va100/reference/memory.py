@@ -15,6 +15,7 @@ from va100.ptx.program import Operand, Vector
 from va100.ptx.types import PtxType, Space
 from va100.reference.issue import Issue
 from va100.reference.lanes import RAW, Lanes
+from va100.reference.policy import createpolicy
 
 _STORE: Final = True
 
@@ -55,16 +56,22 @@ def st(issue: Issue) -> None:
         store(issue, addresses + np.uint64(index * kind.size_bytes), value)
 
 
-def prefetch(issue: Issue) -> None:
-    """Nothing: there are no caches, and a bad address is no fault."""
+def advise(issue: Issue) -> None:
+    """Nothing: there are no caches, and a bad address is no fault.
+
+    Memory that is discarded keeps what it holds; PTX lets it hold anything until it is written.
+    """
 
 
 MEMORY: Final[Mapping[str, Callable[[Issue], None]]] = {
     "ld": ld,
     "ldu": ld,
     "st": st,
-    "prefetch": prefetch,
-    "prefetchu": prefetch,
+    "prefetch": advise,
+    "prefetchu": advise,
+    "applypriority": advise,
+    "discard": advise,
+    "createpolicy": createpolicy,
 }
 """Opcode to its function."""
 

@@ -1,6 +1,7 @@
 """What special registers read.
 
-Clocks count the steps the warp has taken, so a run repeats exactly; they are no times.
+Time is virtual: each step a warp has taken is four cycles of 1410 MHz, what an A100 takes for an
+instruction that needs the one before.  A run repeats exactly.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from va100.reference.lanes import LANE, U32, U64, Lanes, full
 if TYPE_CHECKING:
     from va100.reference.issue import Issue
 
+CYCLES: Final = 4
+"""Cycles a step of a warp takes."""
 MAX_WARPS: Final = 64
 """Warps an SM of the A100 holds: ``%nwarpid``."""
 _ALL: Final = np.uint64(0xFFFFFFFF)
@@ -120,16 +123,38 @@ def _lanemask_ge(issue: Issue) -> Lanes:
     return ~_lanemask_lt(issue)
 
 
+def cycles(issue: Issue) -> int:
+    """Virtual time of the warp."""
+    return CYCLES * (issue.warp.steps + issue.warp.slept)
+
+
+def nanoseconds(issue: Issue) -> int:
+    """Virtual time since the first launch, of which each may take a second."""
+    return (issue.warp.cta.launch.grid_id << 30) + cycles(issue) * 100 // 141
+
+
 def _clock(issue: Issue) -> Lanes:
-    return full(issue.warp.steps, U32)
+    return full(cycles(issue), U32)
 
 
 def _clock_hi(issue: Issue) -> Lanes:
-    return full(issue.warp.steps >> 32, U32)
+    return full(cycles(issue) >> 32, U32)
 
 
 def _clock64(issue: Issue) -> Lanes:
-    return full(issue.warp.steps, U64)
+    return full(cycles(issue), U64)
+
+
+def _timer(issue: Issue) -> Lanes:
+    return full(nanoseconds(issue), U64)
+
+
+def _timer_lo(issue: Issue) -> Lanes:
+    return full(nanoseconds(issue), U32)
+
+
+def _timer_hi(issue: Issue) -> Lanes:
+    return full(nanoseconds(issue) >> 32, U32)
 
 
 def _shared_bytes(issue: Issue) -> Lanes:
@@ -163,9 +188,9 @@ SCALARS: Final[Mapping[str, Callable[[Issue], Lanes]]] = {
     "%clock": _clock,
     "%clock_hi": _clock_hi,
     "%clock64": _clock64,
-    "%globaltimer": _clock64,
-    "%globaltimer_lo": _clock,
-    "%globaltimer_hi": _clock_hi,
+    "%globaltimer": _timer,
+    "%globaltimer_lo": _timer_lo,
+    "%globaltimer_hi": _timer_hi,
     "%total_smem_size": _shared_bytes,
     "%aggr_smem_size": _shared_bytes,
     "%dynamic_smem_size": _dynamic_bytes,

@@ -57,6 +57,9 @@ class Storage:
         if (offsets < np.uint64(_ARENA_BYTES)).all():
             words: Lanes = self._views[size_bytes][offsets // np.uint64(size_bytes)]
             return words
+        if size_bytes == OPAQUE.itemsize:
+            halves = [self.gather(addresses + np.uint64(at), 8) for at in (0, 8)]
+            return np.stack(halves, axis=1).view(OPAQUE).reshape(-1)
         return np.array([self._word(int(a), size_bytes).value for a in addresses], f"u{size_bytes}")
 
     def scatter(self, addresses: Addresses, values: Lanes) -> None:
@@ -65,6 +68,11 @@ class Storage:
         offsets = addresses - np.uint64(ARENA_BASE)
         if (offsets < np.uint64(_ARENA_BYTES)).all():
             self._views[size_bytes][offsets // np.uint64(size_bytes)] = values
+            return
+        if size_bytes == OPAQUE.itemsize:
+            halves = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+            for half in (0, 1):
+                self.scatter(addresses + np.uint64(8 * half), halves[:, half])
             return
         for address, value in zip(addresses, values, strict=True):
             self._word(int(address), size_bytes).value = int(value)

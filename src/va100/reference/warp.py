@@ -65,6 +65,8 @@ class Warp:
         self.ready = [Group(frame, 0, all_bits)]
         self.rendezvous: dict[tuple[str, int], Rendezvous] = {}
         self.steps = 0
+        self.slept = 0
+        """Steps that virtual time has gone further, by ``nanosleep``."""
         self._ran: dict[Group, int] = {}
         self._turn: Group | None = None
         self._turn_ends = 0

@@ -264,6 +264,24 @@ _MEASURED_SOURCES: Final = cited(
 
 MEASURED_40GB: Final = _measured(read=1490 * GB, write=1503 * GB, scale=1381 * GB, idle_w=49.7)
 MEASURED_80GB: Final = _measured(read=1890 * GB, write=1890 * GB, scale=1732 * GB, idle_w=49.7)
+_SLOWER_CLOCK: Final = 1512 / 1593
+"""Of the PCIe card's memory to the SXM module's; on one with 80 GB nobody published a stream."""
+MEASURED_PCIE_80GB: Final = replace(
+    MEASURED_80GB,
+    dram_read_bytes_per_s=MEASURED_80GB.dram_read_bytes_per_s * _SLOWER_CLOCK,
+    dram_write_bytes_per_s=MEASURED_80GB.dram_write_bytes_per_s * _SLOWER_CLOCK,
+    dram_scale_bytes_per_s=MEASURED_80GB.dram_scale_bytes_per_s * _SLOWER_CLOCK,
+    l2_curve_bytes_per_s=(
+        *_L2_CURVE_RATE,
+        MEASURED_80GB.dram_read_bytes_per_s * _SLOWER_CLOCK,
+    ),
+    sources=_MEASURED_SOURCES.revised(
+        (
+            derived("GPU-BENCHES", "gpu-stream, SXM module of 80 GB, by the memory clocks"),
+            "dram_read_bytes_per_s dram_write_bytes_per_s dram_scale_bytes_per_s",
+        ),
+    ),
+)
 
 _OGKM_IDS: Final = datasheet("OGKM", "README, table of GPUs")
 _THIRD_PARTY_CLOCK: Final = assumed("GPU-DB", "base clock")
@@ -412,6 +430,7 @@ A100_PCIE_80GB: Final = replace(
     application_clock_hz=1065 * MHZ,
     memory_clock_hz=1512 * MHZ,
     memory_cuda_bytes=84_974_239_744,
+    measured=MEASURED_PCIE_80GB,
     nvlink=PCIE_NVLINK,
     power_default_w=300,
     power_min_w=150,

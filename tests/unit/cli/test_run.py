@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from va100.cli import environment, run
+from va100.cli import environment, run, target
 from va100.cli.main import main
 
 REPORT = [
@@ -25,6 +25,7 @@ REPORT = [
         "occupancy": 1.0,
     },
     {"type": "event", "kind": "kernel", "name": "saxpy", "start_ns": 0, "end_ns": 2500},
+    {"type": "end"},
 ]
 
 
@@ -188,7 +189,9 @@ class TestRun:
             (["run", "no/such/file.cu"], "does not exist"),
             (["run", "/"], "is a directory"),
             (["run", "--model", "h100", "x"], "no A100 model"),
+            (["run", "--model", "h100", "x"], "A100-PCIE-40GB, A100-PCIE-80GB, A100-SXM4-40GB"),
             (["run", "--model", "a100", "x"], "leaves a choice"),
+            (["run"], "no TARGET was named"),
         ],
     )
     def test_refusals(self, words, told, capsys):
@@ -208,9 +211,38 @@ class TestRun:
         assert ended.value.code == 2
         assert "quotation" in capsys.readouterr().err
 
-    def test_unwritable_file(self, program, capsys):
-        assert main(["run", "--json=/no/such/folder/x", program("true")]) == 1
+    @pytest.mark.parametrize("option", ["--json", "--timeline"])
+    def test_a_file_that_cannot_be_written_is_found_out_before_the_run(
+        self, option, program, tmp_path, capsys
+    ):
+        ran = tmp_path / "ran"
+        assert main(["run", f"{option}=/no/such/folder/x", program(f"touch {ran}")]) == 1
         assert "/no/such/folder/x" in capsys.readouterr().err
+        assert not ran.exists()
+
+    @pytest.mark.parametrize("name", ["x.cu", "x.py"])
+    def test_source_that_may_not_be_read(self, name, tmp_path, monkeypatch, capsys):
+        source = tmp_path / name
+        source.write_text("")
+        monkeypatch.setattr(target.os, "access", lambda *_: False)
+        assert main(["run", str(source)]) == 1
+        assert f"{source} may not be read" in capsys.readouterr().err
+
+    def test_a_traceback_begins_in_the_script(self, tmp_path, capfd, monkeypatch):
+        script = tmp_path / "script.py"
+        script.write_text("def inner():\n    raise ValueError('why')\ninner()\n")
+        stand_in = tmp_path / "boot.py"
+        stand_in.write_text(
+            "import va100.cli.boot as boot\nboot.library = lambda: None\n"
+            "boot._OURS = {*boot._OURS, __file__}\nboot.main()\n"
+        )
+        monkeypatch.setattr(
+            run.target, "command", lambda *_: [run.sys.executable, str(stand_in), str(script)]
+        )
+        assert main(["run", "--quiet", str(script)]) == 1
+        told = capfd.readouterr().err.splitlines()
+        assert told[1].endswith('script.py", line 3, in <module>')
+        assert told[-1] == "ValueError: why"
 
     def test_without_the_native_core(self, monkeypatch, capsys):
         monkeypatch.setattr(environment, "is_built", lambda: False)

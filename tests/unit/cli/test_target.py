@@ -43,6 +43,14 @@ class TestCommand:
         found = target.command(str(script), ["-x"], [], SETTINGS)
         assert found == [sys.executable, "-m", "va100.cli.boot", str(script), "-x"]
 
+    def test_source_needs_a_python_that_can_be_loaded(self, tmp_path, monkeypatch):
+        source = tmp_path / "a.cu"
+        source.write_text("")
+        monkeypatch.setattr(target, "python_library", lambda: None)
+        with pytest.raises(SetupError, match="no shared library") as refused:
+            target.command(str(source), [], [], SETTINGS)
+        assert "apt-get install libpython3." in refused.value.remedy
+
 
 class TestLinksStaticRuntime:
     @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from va100.driver.api import driver
 from va100.driver.signatures import SIGNATURES
 from va100.gpu.native import NATIVE_DIR, library
+from va100.perf import timeline
 from va100.spec.a100 import MODELS
 from va100.spec.attributes import attribute_values
 
@@ -184,6 +185,16 @@ class TestDeviceModels:
             for number, value in attribute_values(chip).items():
                 if number not in native_source.PROMISES:
                     assert f"{{{number}, {value}}}," in text
+
+    @pytest.mark.parametrize("chip", MODELS, ids=lambda chip: chip.name)
+    def test_rates_of_virtual_time_are_the_specs(self, root, chip):
+        text = (root / "native/generated/driver_models.cpp").read_text()
+        row = text.split(f'{{"{chip.name}", ')[1].split("kAttributes")[0].split(",")
+        gap_s, copy, fill, pcie = (float(part) for part in row[2:6])
+        assert gap_s == pytest.approx(timeline.launch_gap_ns(chip) * 1e-9)
+        assert copy == pytest.approx(chip.measured.dram_scale_bytes_per_s)
+        assert fill == pytest.approx(chip.measured.dram_write_bytes_per_s)
+        assert pcie == pytest.approx(chip.measured.pcie_copy_bytes_per_s)
 
     def test_error_codes_are_in_order(self):
         numbers = [e.number for e in native_source.read_errors(HERE / "errors.table")]

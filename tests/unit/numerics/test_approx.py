@@ -51,6 +51,16 @@ def test_relative_bound(name: str, exact: Callable, low: float, high: float, bou
     assert _relative(approx.UNARY[name], exact, bits) <= bound
 
 
+@pytest.mark.parametrize(
+    ("function", "exact"), [(approx.sin_turns, np.sin), (approx.cos_turns, np.cos)]
+)
+def test_functions_of_turns(function, exact):
+    turns = np.linspace(-3, 3, 1001, dtype=np.float32)
+    got = function(turns.view(np.uint32)).view(np.float32)
+    want = exact(2 * np.pi * turns.astype(np.float64))
+    assert np.abs(got - want).max() < 2.0**-23
+
+
 @pytest.mark.parametrize(("name", "exact"), [("sin", np.sin), ("cos", np.cos)])
 def test_trigonometric_bound(name: str, exact: Callable) -> None:
     bits = _random(-2 * np.pi, 2 * np.pi)

@@ -174,6 +174,9 @@ class TestEstimate:
             for note in estimate(bare, line(320), RESOURCES, CHIP).assumed
         ] == ["sectors", "bank conflicts", "footprints"]
         assert estimate(saxpy(256), line(256), RESOURCES, CHIP).assumed == ()
+        reused = dataclasses.replace(saxpy(256), footprint_bytes=4.0)
+        (note,) = estimate(reused, line(256), RESOURCES, CHIP).assumed
+        assert note.startswith("reuse taken as perfect")
 
     def test_no_fit_is_refused_by_name(self):
         greedy = KernelResources(registers_per_thread=65)

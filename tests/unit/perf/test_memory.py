@@ -31,6 +31,21 @@ class TestTraffic:
         )
         assert flow.dram_bytes == 128.0
 
+    def test_what_is_updated_in_place_crosses_both_ways(self):
+        """Two arrays of 4000 bytes read, one of them written: no byte is used twice."""
+        saxpy = Counters(
+            global_load_bytes=8000.0,
+            global_store_bytes=4000.0,
+            global_sectors=375.0,
+            footprint_bytes=8000.0,
+        )
+        flow = memory.traffic(saxpy, CHIP)
+        assert (flow.dram_bytes, flow.held_bytes) == (12000.0, 8000.0)
+
+    def test_stores_are_gathered_in_l2(self):
+        again = Counters(global_store_bytes=64e3, global_sectors=2000.0, footprint_bytes=320.0)
+        assert memory.traffic(again, CHIP).dram_bytes == 320.0
+
     def test_uncounted_wavefronts_are_free_of_conflicts(self):
         assert memory.traffic(Counters(shared_requests=7.0), CHIP).shared_wavefront_count == 7.0
 

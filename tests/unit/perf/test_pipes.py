@@ -82,6 +82,13 @@ class TestMmaWork:
         assert pipes.mma_work("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16") is None
         assert pipes.mma_work("ldmatrix.sync.aligned.m8n8.x4.shared.b16") is None
 
+    def test_volta_shape_is_no_tensor_work(self):
+        """An A100 has no tensor instruction for it: compilers emit multiply-adds."""
+        opcode = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
+        assert pipes.mma_work(opcode) is None
+        counters = Counters(warp_instructions={Pipe.FMA: 1.0}, opcode_instructions={opcode: 1.0})
+        assert pipes.issued(counters) == {Pipe.FMA: 40.0, Pipe.ALU: 24.0}
+
     def test_cycles_follow_the_rate(self):
         opcode = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
         assert pipes.tensor_cycles(10, {opcode: 10}, GA100_SM) == 10 * 2048 / 1024

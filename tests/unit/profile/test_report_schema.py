@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from va100.profile.report_schema import LaunchReport, ReportFault, parse_report, read_report
+from va100.profile.report_schema import (
+    UNFINISHED,
+    LaunchReport,
+    ReportFault,
+    parse_report,
+    read_report,
+)
 from va100.work import Dim3
 
 META = {"type": "meta", "version": 1, "model": "A100-SXM4-80GB", "gpu_count": 2, "program": "a.out"}
@@ -35,6 +41,14 @@ class TestParseReport:
         (event,) = report.events
         assert (event.name, event.stream, event.moved_bytes, event.grid) == ("HtoD", 7, 64, None)
         assert report.faults == (ReportFault(text="700"),)
+
+    def test_a_program_that_died_is_told_from_one_that_launched_nothing(self):
+        assert parse_report([]).complete
+        died = parse_report(lines(META))
+        assert (died.complete, died.notes) == (False, (UNFINISHED,))
+        ended = parse_report(lines(META, {"type": "end"}))
+        assert (ended.complete, ended.notes) == (True, ())
+        assert not parse_report(lines(META, {"type": "end"}, META)).complete
 
     def test_last_line_cut_off_is_skipped(self):
         cut = lines(META, KERNEL, KERNEL)

@@ -58,6 +58,25 @@ class TestTableText:
         assert max(len(row) for row in rows) <= width
         assert "a_ver" in rows[2] or "a_ver" in rows[3] or "a_ver" in rows[4]
 
+    @pytest.mark.parametrize(
+        ("name", "width", "shown"),
+        [
+            ("ns::inner::reduce<256>", 22, "ns::inner::reduce<256>"),
+            ("ns::inner::reduce<256>", 21, "reduce<256>"),
+            (
+                "ns::DeviceRadixSortKernel<a::B, c::D, e::F>",
+                34,
+                "DeviceRadixSortKernel..c::D, e::F>",
+            ),
+            ("ns::DeviceRadixSortKernel<a::B, c::D, e::F>", 30, "DeviceRadixSortKernel.., e::F>"),
+        ],
+    )
+    def test_a_long_name_keeps_what_tells_it_apart(self, name, width, shown):
+        report = LaunchReport(kernels=(group(name),))
+        rest = table_text(LaunchReport(kernels=(group("k"),)), width=500).splitlines()[2]
+        found = table_text(report, width=width + len(rest) - len("kernel"))
+        assert found.splitlines()[2].split("  ")[0] == shown
+
     def test_nothing_launched(self):
         assert table_text(LaunchReport(), width=80) == "no kernel was launched"
 
@@ -70,6 +89,11 @@ class TestTableText:
         text = table_text(LaunchReport(kernels=(group(),), faults=(fault,)), width=80)
         assert text.splitlines()[-1].startswith("fault: f was stopped, as told above")
         assert "illegal address" not in text
+
+    def test_nothing_launched_and_nothing_reported_differ(self):
+        assert table_text(LaunchReport(), width=80) == "no kernel was launched"
+        died = LaunchReport(complete=False, notes=("it died",))
+        assert table_text(died, width=80) == "note: it died"
 
 
 class TestReportJson:

@@ -22,8 +22,8 @@ TEXT = (
     mov.u32 %r1, tile;
     ld.shared.u32 %r2, [dynamic+4];
     @%q bra L;
-    vadd.u32.u32.u32 %r1, %r1, %r2;
-    vadd.u32.u32.u32 %r1, %r1, %r2;
+    suq.width.b32 %r1, [%r2];
+    suq.width.b32 %r1, [%r2];
 L:  call helper;
     ret;
 }
@@ -41,9 +41,9 @@ class TestSummarise:
         assert summary.uses_dynamic_shared
         assert summary.local_bytes == 24
         assert (summary.instruction_count, summary.block_count) == (7, 3)
-        assert summary.families == {"control": 3, "video": 2, "move": 1, "memory": 1}
+        assert summary.families == {"control": 3, "texture": 2, "move": 1, "memory": 1}
         assert summary.calls == ("helper",)
-        assert summary.unsupported == {"vadd.u32.u32.u32": (16, 17)}
+        assert summary.unsupported == {"suq.width.b32": (16, 17)}
         assert summary.directives == (("maxntid", (64,)),)
 
     def test_no_shared(self):
@@ -54,7 +54,7 @@ class TestSummarise:
     def test_form_counts(self):
         counts = form_counts(parse(TEXT))
         by_example = {example.text: count for count, example in counts.values()}
-        assert by_example["vadd.u32.u32.u32"] == 2
+        assert by_example["suq.width.b32"] == 2
         assert by_example["ret"] == 2
 
 

@@ -18,6 +18,30 @@ DECLARATIONS = """
 """
 
 
+_MMA = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
+_F4 = "{%f1, %f2, %f3, %f4}"
+_SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+MATRICES = [
+    (f"{_MMA} {_F4}, {{%r1, %r2}}, {{%r3}}, {_F4};", None),
+    (f"{_MMA} {_F4}, {{%r1, 7}}, {{%r3}}, {{0f00000000, %f2, %f3, %f4}};", None),
+    (f"{_MMA} {_F4}, {{%r1}}, {{%r3}}, {_F4};", "a vector of 2 for A, not a vector of 1"),
+    (f"{_MMA} {_F4}, {{%r1, %r2}}, %r3, {_F4};", "a vector of 1 for B, not '%r3'"),
+    (f"{_MMA} {_F4}, {{%r1, %h2}}, {{%r3}}, {_F4};", "'%h2' is .b16"),
+    (f"{_MMA} {{%f1, 1, %f3, %f4}}, {{%r1, %r2}}, {{%r3}}, {_F4};", "D of"),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16 {%f1}, {%r1}, {%r2}, {%r3};", "is no form"),
+    ("mma.sync.aligned.m16n8k4.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f3};", "is no form"),
+    ("wmma.load.a.sync.aligned.col.m8n8k32.global.s4 {%r1}, [%rd1];", "is no form"),
+    ("wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%r1, %r2}, [%rd1];", "a vector of 1 for A"),
+    ("wmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%rd1], {%fd1};", "a vector of 2 for D"),
+    ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [s];", "a vector of 2 for the matrices"),
+    (f"{_SPARSE} {_F4}, {{%r1, %r2}}, {{%r3, %r4}}, {_F4}, %r5, 3;", None),
+    (
+        f"{_SPARSE} {_F4}, {{%r1, %r2}}, {{%r3, %r4}}, {_F4}, %r5, 4;",
+        "selector is 0 to 3 here, not 4",
+    ),
+]
+
+
 def found(text):
     return [error.problem for error in problems(parse(text))]
 
@@ -168,6 +192,7 @@ class TestOperands:
             ("mov.f32 %f1, %f2.x;", "'%f2' is no vector"),
             ("mov.u32 %r1, %clusterid.x;", "needs sm_90"),
             ("vote.sync.all.pred %p1, %r1, -1;", "takes a predicate"),
+            *MATRICES,
         ],
     )
     def test_refused(self, body, expected):
@@ -354,10 +379,10 @@ class TestUnsupported:
     TEXT = (
         HEADER
         + """
-.func inner () { .reg .u32 %a; vadd.u32.u32.u32 %a, %a, %a; ret; }
+.func inner () { .reg .u32 %a; suq.width.b32 %a, [%a]; ret; }
 .func outer () { call inner; ret; }
-.func taken () { .reg .u32 %a; vsub.u32.u32.u32 %a, %a, %a; ret; }
-.func untouched () { .reg .u32 %a; vmin.u32.u32.u32 %a, %a, %a; ret; }
+.func taken () { .reg .u32 %a; suq.height.b32 %a, [%a]; ret; }
+.func untouched () { .reg .u32 %a; suq.depth.b32 %a, [%a]; ret; }
 .alias other, outer;
 .global .u64 table[1] = {taken};
 .entry direct () { call other; ret; }
@@ -375,10 +400,10 @@ class TestUnsupported:
         return [error.problem.split("'")[1] for error in errors]
 
     def test_through_calls_and_aliases(self):
-        assert self.operations("direct") == ["vadd.u32.u32.u32"]
+        assert self.operations("direct") == ["suq.width.b32"]
 
     def test_indirect_calls_reach_functions_whose_address_is_taken(self):
-        assert self.operations("indirect") == ["vsub.u32.u32.u32"]
+        assert self.operations("indirect") == ["suq.height.b32"]
 
     def test_nothing(self):
         assert self.operations("clean") == []

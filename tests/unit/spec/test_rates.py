@@ -84,6 +84,17 @@ class TestBandwidth:
         assert seen.bf16_gemm_flop_per_s < rates.peak_flop_per_s(chip, MmaKind.BF16)
         assert seen.pcie_copy_bytes_per_s < rates.pcie_bytes_per_s(chip.pcie)
 
+    def test_measured_dram_rates_follow_the_memory_clocks(self):
+        """Only some models were measured; the others must not inherit a faster card's rate."""
+        shares = {
+            chip.name: chip.measured.dram_read_bytes_per_s / rates.memory_bytes_per_s(chip)
+            for chip in a100.MODELS
+        }
+        assert shares["A100-PCIE-80GB"] == pytest.approx(shares["A100-SXM4-80GB"])
+        assert shares["A100-PCIE-40GB"] == pytest.approx(shares["A100-SXM4-40GB"])
+        for chip in a100.MODELS:
+            assert chip.measured.l2_curve_bytes_per_s[-1] == chip.measured.dram_read_bytes_per_s
+
 
 class TestTotals:
     @EVERY_MODEL

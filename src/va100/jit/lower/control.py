@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from va100.jit import abi
+from va100.jit.clock import sleep
 from va100.jit.context import Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.lattice import uniform
@@ -118,7 +119,9 @@ def _trap(c: Context, op: Operation) -> None:
 
 
 def _nanosleep(c: Context, op: Operation) -> None:
-    """A hint to let others run."""
+    """A hint to let others run; it takes the time it names."""
+    if c.timed:
+        sleep(c, c.read_sized(c.instruction.operands[0], PtxType.U32))
     c.declare("va_h_spin", "declare void {}(ptr)")
     c.needs_fibers = True
     c.line("call void @va_h_spin(ptr %w)")

@@ -21,6 +21,9 @@ _INTEGER_ROUNDINGS: Final = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor",
 def lower_convert(c: Context, op: Operation) -> None:
     """Choose by the kinds of source and destination."""
     target, source = op.types[0], op.types[-1]
+    if "pack" in op.modifiers:
+        _pack(c, op)
+        return
     if not target.is_float and not source.is_float:
         _integer_to_integer(c, op, target, source)
     elif target in _PACKED or target in _HALF or source in _HALF or target is PtxType.TF32:
@@ -31,6 +34,33 @@ def lower_convert(c: Context, op: Operation) -> None:
         _float_to_integer(c, op, target, source)
     else:
         _float_to_float(c, op, target, source)
+
+
+def _pack(c: Context, op: Operation) -> None:
+    """``cvt.pack``: two clamped integers side by side, the second one lowest, then ``c``."""
+    bits, kind = op.type.bits, PtxType.B32
+    low, high = (
+        (-(1 << bits - 1), (1 << bits - 1) - 1) if op.type.is_signed else (0, (1 << bits) - 1)
+    )
+
+    def text(p: Poly, _: Operation, a: Sequence[str]) -> str:
+        integer, keep = p.integer(32), p.const(32, (1 << bits) - 1)
+        parts = []
+        for given in a[:2]:
+            value = given
+            for condition, limit in (("slt", low), ("sgt", high)):
+                bound = p.const(32, limit)
+                beyond = p.op(f"icmp {condition} {integer} {value}, {bound}")
+                value = p.op(f"select {p.boolean} {beyond}, {integer} {bound}, {integer} {value}")
+            parts.append(p.op(f"and {integer} {value}, {keep}"))
+        result = p.op(f"shl {integer} {parts[0]}, {p.const(32, bits)}")
+        result = p.op(f"or {integer} {result}, {parts[1]}")
+        if len(a) > 2:
+            rest = p.op(f"shl {integer} {a[2]}, {p.const(32, 2 * bits)}")
+            result = p.op(f"or {integer} {result}, {rest}")
+        return result
+
+    lower_pure(c, op, [kind] * (len(c.instruction.operands) - 1), kind, text)
 
 
 def _integer_to_integer(c: Context, op: Operation, target: PtxType, source: PtxType) -> None:

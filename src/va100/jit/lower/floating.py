@@ -199,7 +199,8 @@ def _lower_function(c: Context, op: Operation) -> None:
         return
     value = flushed(c, op, c.read_sized(c.instruction.operands[1], op.type))
     bits = op.type.bits
-    helper = f"va_m_{op.opcode}{'_ftz' if op.ftz else ''}_f{bits}"
+    turns = "_2pi" if "2pi" in op.modifiers else ""
+    helper = f"va_m_{op.opcode}{turns}{'_ftz' if op.ftz else ''}_f{bits}"
     result = c.elementwise(helper, [value], bits)
     c.write(c.instruction.operands[0], _finish(c, op, result))
 

@@ -430,6 +430,19 @@ def _dot(p: Poly, op: Operation, a: Sequence[str]) -> str:
     return total
 
 
+def _clmad(p: Poly, op: Operation, a: Sequence[str]) -> str:
+    """``clmad``: the low or high half of a carry-less product, exclusive or ``c``."""
+    kind, total = p.integer(64), a[2]
+    high = "hi" in op.modifiers
+    for bit in range(1 if high else 0, 64):
+        verb, amount = ("lshr", 64 - bit) if high else ("shl", bit)
+        moved = p.op(f"{verb} {kind} {a[0]}, {p.const(64, amount)}")
+        top = p.op(f"shl {kind} {a[1]}, {p.const(64, 63 - bit)}")
+        chosen = p.op(f"ashr {kind} {top}, {p.const(64, 63)}")
+        total = p.op(f"xor {kind} {total}, {p.op(f'and {kind} {moved}, {chosen}')}")
+    return total
+
+
 def _field(p: Poly, value: str, position: int, width: int, *, signed: bool) -> str:
     kind = p.integer(32)
     up = p.op(f"shl {kind} {value}, {p.const(32, 32 - position - width)}")
@@ -591,6 +604,7 @@ LOWERINGS: Final[Mapping[str, Lower]] = {
     "szext": _simple(_szext, 2, tail="u"),
     "dp4a": _simple(_dot, 3, result="u32"),
     "dp2a": _simple(_dot, 3, result="u32"),
+    "clmad": _simple(_clmad, 3),
     "fns": _lower_fns,
     "and": _lower_logic,
     "or": _lower_logic,

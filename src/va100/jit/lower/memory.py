@@ -21,9 +21,11 @@ from va100.jit.access import (
     pieces,
     spill_addresses,
 )
+from va100.jit.calls import load_words
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.jit.lattice import uniform
+from va100.jit.lower.policy import lower_policy
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Register, Symbol, Vector
 from va100.ptx.types import PtxType, Space
@@ -62,12 +64,8 @@ def _load_words(c: Context, op: Operation, name: str, offset: int) -> None:
     for k, destination in enumerate(_elements(c.instruction.operands[0])):
         at = offset + k * size
         word = c.op(f"load <32 x i32>, ptr {_word_pointer(c, name, at // 4)}, align 4")
-        if bits == 64:
-            high = c.op(f"load <32 x i32>, ptr {_word_pointer(c, name, at // 4 + 1)}, align 4")
-            low64 = c.op(f"zext <32 x i32> {word} to <32 x i64>")
-            high64 = c.op(f"zext <32 x i32> {high} to <32 x i64>")
-            moved = c.op(f"shl <32 x i64> {high64}, splat (i64 32)")
-            value = c.from_vector(c.op(f"or <32 x i64> {low64}, {moved}"), 64)
+        if bits > 32:
+            value = load_words(c, _word_pointer(c, name, at // 4), bits)
         elif bits == 32:
             value = c.from_vector(word, 32)
         else:
@@ -82,12 +80,11 @@ def _store_words(c: Context, op: Operation, name: str, offset: int) -> None:
         value = c.clean(c.read_sized(source, op.type))
         at = offset + k * size
         vector = c.vector(value)
-        if bits == 64:
-            low = c.op(f"trunc <32 x i64> {vector} to <32 x i32>")
-            moved = c.op(f"lshr <32 x i64> {vector}, splat (i64 32)")
-            high = c.op(f"trunc <32 x i64> {moved} to <32 x i32>")
-            _store_word(c, name, at // 4, low)
-            _store_word(c, name, at // 4 + 1, high)
+        if bits > 32:
+            for part in range(bits // 32):
+                moved = c.op(f"lshr <32 x i{bits}> {vector}, splat (i{bits} {32 * part})")
+                low = c.op(f"trunc <32 x i{bits}> {moved} to <32 x i32>")
+                _store_word(c, name, at // 4 + part, low)
         elif bits == 32:
             _store_word(c, name, at // 4, vector)
         else:
@@ -134,8 +131,6 @@ def _lower_ld(c: Context, op: Operation) -> None:
     operand = c.instruction.operands[1]
     if op.space is Space.PARAM and _lower_param_load(c, op, operand):
         return
-    if op.type.bits == 128:
-        raise c.refuse("128-bit registers are not executed")
     destinations = _elements(c.instruction.operands[0])
     access = _access(c, op, operand, len(destinations), write=False)
     for destination, value in zip(destinations, load(c, access), strict=True):
@@ -290,8 +285,6 @@ def _lower_st(c: Context, op: Operation) -> None:
             raise c.refuse(f"`{operand.base.name}` is no parameter of a call")
         _store_words(c, op, operand.base.name, operand.base.offset + operand.offset)
         return
-    if op.type.bits == 128:
-        raise c.refuse("128-bit registers are not executed")
     sources = _elements(c.instruction.operands[1])
     access = _access(c, op, operand, len(sources), write=True)
     store(c, access, [c.clean(c.read_sized(s, op.type)) for s in sources])
@@ -384,6 +377,7 @@ _LOWERINGS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
     "prefetchu": _nothing,
     "applypriority": _nothing,
     "discard": _nothing,
+    "createpolicy": lower_policy,
 }
 
 

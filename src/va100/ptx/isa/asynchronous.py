@@ -16,8 +16,8 @@ _CTA: Final = "?shared|shared::cta"
 _ANY_SHARED: Final = "?shared|shared::cta|shared::cluster"
 _HINT: Final = "?L2::cache_hint"
 _PREFETCH: Final = "?L2::64B|L2::128B|L2::256B"
-_COPY_80: Final = partial(_ROW, since=(7, 0), min_sm=80)
-_OBJECT: Final = partial(_ROW, "mbarrier", since=(7, 0), min_sm=80)
+_COPY_80: Final = partial(_ROW, support=Support.EXECUTED, since=(7, 0), min_sm=80)
+_OBJECT: Final = partial(_COPY_80, "mbarrier")
 _OBJECT_90: Final = partial(_ROW, "mbarrier", since=(8, 0), min_sm=90)
 _BULK: Final = partial(_ROW, "cp", since=(8, 0), min_sm=90)
 _DIMENSIONS: Final = "1d|2d|3d|4d|5d"

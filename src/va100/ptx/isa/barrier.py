@@ -32,8 +32,8 @@ FORMS: Final[tuple[Form, ...]] = (
     _ROW("bar", "warp sync", "a", anchor=_SECTION + "bar-warp-sync", since=(6, 0), min_sm=30),
     _LSU("membar", "cta|gl|sys", "", anchor=_FENCE, since=(1, 4)),
     _LSU("fence", "?sc|acq_rel cta|gpu|sys", "", anchor=_FENCE, since=(6, 0), min_sm=70),
-    _PARSED("membar", "proxy alias", "", anchor=_FENCE, since=(7, 5), min_sm=70),
-    _PARSED("fence", "proxy alias", "", anchor=_FENCE, since=(7, 5), min_sm=70),
+    _LSU("membar", "proxy alias", "", anchor=_FENCE, since=(7, 5), min_sm=70),
+    _LSU("fence", "proxy alias", "", anchor=_FENCE, since=(7, 5), min_sm=70),
     # Beyond the A100.
     _PARSED("fence", "?sc|acq_rel|acquire|release cluster", "", anchor=_FENCE, since=(7, 8),
             min_sm=90),

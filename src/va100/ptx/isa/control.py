@@ -23,7 +23,7 @@ FORMS: Final[tuple[Form, ...]] = (
     _ROW("trap", "", "", anchor=_OTHER + "trap"),
     _ROW("brkpt", "", "", anchor=_OTHER + "brkpt"),
     _ROW("nanosleep", "u32", "a", anchor=_OTHER + "nanosleep", since=(6, 3), min_sm=70),
-    _PARSED("pmevent", "?mask", "i", anchor=_OTHER + "pmevent", since=(1, 4)),
+    _ROW("pmevent", "?mask", "i", anchor=_OTHER + "pmevent", since=(1, 4)),
     _PARSED("setmaxnreg", "inc|dec sync aligned u32", "i", anchor=_OTHER + "setmaxnreg",
             since=(8, 0), min_sm=90),
     _PARSED("griddepcontrol", "launch_dependents|wait", "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import INTEGER_ROUNDINGS, ROUNDINGS, form
 from va100.work import Pipe
 
@@ -13,9 +13,8 @@ _SECTION: Final = "data-movement-and-conversion-instructions-"
 _CVT: Final = partial(form, "cvt", family=Family.CONVERT, pipe=Pipe.XU, anchor=_SECTION + "cvt")
 _ALU: Final = partial(form, "cvt", family=Family.CONVERT, pipe=Pipe.ALU, anchor=_SECTION + "cvt")
 _PACK: Final = partial(
-    form, "cvt", family=Family.CONVERT, pipe=Pipe.ALU, anchor=_SECTION + "cvt-pack",
-    support=Support.PARSED,
-)  # fmt: skip
+    form, "cvt", family=Family.CONVERT, pipe=Pipe.ALU, anchor=_SECTION + "cvt-pack"
+)
 
 _INTEGERS: Final = "u8|u16|u32|u64|s8|s16|s32|s64"
 _FLOATS: Final = "f16|f32|f64"

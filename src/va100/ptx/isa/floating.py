@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import ROUNDINGS, form
 from va100.work import Pipe
 
@@ -77,10 +77,8 @@ FORMS: Final[tuple[Form, ...]] = (
     _XU("rsqrt", "approx ftz f64", "da", anchor=_SECTION + "rsqrt-approx-ftz-f64", since=(4, 0)),
     _XU("sin", "approx ?ftz f32", "da", anchor=_SECTION + "sin"),
     _XU("cos", "approx ?ftz f32", "da", anchor=_SECTION + "cos"),
-    _XU("sin", "approx 2pi ftz f32", "da", anchor=_SECTION + "sin", since=(9, 5),
-        support=Support.PARSED),
-    _XU("cos", "approx 2pi ftz f32", "da", anchor=_SECTION + "cos", since=(9, 5),
-        support=Support.PARSED),
+    _XU("sin", "approx 2pi ftz f32", "da", anchor=_SECTION + "sin", since=(9, 5)),
+    _XU("cos", "approx 2pi ftz f32", "da", anchor=_SECTION + "cos", since=(9, 5)),
     _XU("lg2", "approx ?ftz f32", "da", anchor=_SECTION + "lg2"),
     _XU("ex2", "approx ?ftz f32", "da", anchor=_SECTION + "ex2"),
     _XU("tanh", "approx f32", "da", anchor=_SECTION + "tanh", since=(7, 0), min_sm=75),

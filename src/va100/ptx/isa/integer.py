@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import INTEGERS, SIGNED, form
 from va100.work import Pipe
 
@@ -57,8 +57,7 @@ FORMS: Final[tuple[Form, ...]] = (
     _FMA("dp4a", "u32|s32 u32|s32", "dabc", anchor=_SECTION + "dp4a", since=(5, 0), min_sm=61),
     _FMA("dp2a", "lo|hi u32|s32 u32|s32", "dabc", anchor=_SECTION + "dp2a", since=(5, 0),
          min_sm=61),
-    _FMA("clmad", "lo|hi u64", "dabc", anchor=_SECTION + "clmad", since=(9, 3), min_sm=80,
-         support=Support.PARSED),
+    _FMA("clmad", "lo|hi u64", "dabc", anchor=_SECTION + "clmad", since=(9, 3), min_sm=80),
     _ALU("add", f"cc {_CARRIED}", "dab", anchor=_CARRY + "add-cc", since=(1, 2)),
     _ALU("addc", f"?cc {_CARRIED}", "dab", anchor=_CARRY + "addc", since=(1, 2)),
     _ALU("sub", f"cc {_CARRIED}", "dab", anchor=_CARRY + "sub-cc", since=(1, 2)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import form
 from va100.work import Pipe
 
@@ -15,8 +15,7 @@ _SPACES: Final = "const|global|local|shared|shared::cta"
 
 FORMS: Final[tuple[Form, ...]] = (
     _ALU("mov", "pred|b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64", "vv", anchor=_SECTION + "mov"),
-    _ALU("mov", "b128", "vv", anchor=_SECTION + "mov", since=(8, 3), min_sm=70,
-         support=Support.PARSED),
+    _ALU("mov", "b128", "vv", anchor=_SECTION + "mov", since=(8, 3), min_sm=70),
     _ALU("cvta", f"?to {_SPACES} u32|u64", "da", anchor=_SECTION + "cvta", since=(2, 0)),
     _ALU("cvta", "?to param|param::entry u32|u64", "da", anchor=_SECTION + "cvta", since=(7, 7),
          min_sm=70),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import form
 from va100.work import Pipe
 
-_ROW: Final = partial(
-    form, family=Family.STACK, pipe=Pipe.ALU, support=Support.PARSED, since=(7, 3), min_sm=52
-)
+_ROW: Final = partial(form, family=Family.STACK, pipe=Pipe.ALU, since=(7, 3), min_sm=52)
 _SECTION: Final = "stack-manipulation-instructions-"
 
 FORMS: Final[tuple[Form, ...]] = (

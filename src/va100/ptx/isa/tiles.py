@@ -32,6 +32,11 @@ class Tile(NamedTuple):
     layout: str = ""
     """``row`` or ``col`` where the instruction names one for the operand."""
 
+    @property
+    def name(self) -> str:
+        """As documents call the operand."""
+        return "the matrices" if self.role == "m" else self.role.upper()
+
 
 class Product(NamedTuple):
     """A multiply-accumulate: D = A B + C."""

@@ -1,17 +1,15 @@
-"""Scalar and SIMD video instructions: the rows.  None is executed yet."""
+"""Scalar and SIMD video instructions: the rows."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import form
 from va100.work import Pipe
 
-_ROW: Final = partial(
-    form, family=Family.VIDEO, pipe=Pipe.ALU, support=Support.PARSED, min_sm=20
-)  # fmt: skip
+_ROW: Final = partial(form, family=Family.VIDEO, pipe=Pipe.ALU, min_sm=20)
 _SCALAR: Final = partial(_ROW, anchor="scalar-video-instructions", since=(2, 0))
 _SIMD: Final = partial(_ROW, anchor="simd-video-instructions", since=(3, 0))
 _T: Final = "u32|s32"

@@ -1,0 +1,311 @@
+// Races: two accesses of one byte by different threads, one of them a write, neither of which
+// happens before the other and not both atomic in each other's sight.
+//
+// Memory is followed by words; a page of it is split into bytes once somebody touches less than
+// a word.  A cell keeps the last plain write and all reads and atomic writes since that nothing
+// ordered, one mark a warp and epoch.
+#include <algorithm>
+#include <cstring>
+
+#include "check_order.h"
+
+namespace va::check {
+namespace {
+
+constexpr uint64_t kPageBytes = 1024;
+constexpr size_t kMostMarks = 48;  // more readers of one word than this are not told apart
+constexpr uint32_t kNever = 0xffffffffu;
+
+struct Cell {
+  Mark write;
+  Mark read;                 // or strong write
+  std::vector<Mark> *more = nullptr;
+};
+
+struct Page {
+  bool split = false;
+  std::vector<Cell> cells;
+  std::vector<std::unique_ptr<std::vector<Mark>>> lists;
+  uint64_t serial = 0;
+};
+
+std::unordered_map<uint64_t, std::unique_ptr<Page>> g_pages;
+
+struct Cached {
+  uint64_t number = ~uint64_t{0};
+  Page *page = nullptr;
+};
+Cached g_cache[64];
+
+// Pages of a shared window begin anew with each CTA.
+Page *page_at(uint64_t address, uint64_t serial) {
+  uint64_t number = address / kPageBytes;
+  Cached &cached = g_cache[number % 64];
+  Page *page = cached.number == number ? cached.page : nullptr;
+  if (!page) {
+    auto &slot = g_pages[number];
+    if (!slot) slot = std::make_unique<Page>();
+    page = slot.get();
+    cached = {number, page};
+  }
+  if (page->serial != serial || page->cells.empty()) {
+    page->serial = serial;
+    page->split = false;
+    page->lists.clear();
+    page->cells.assign(kPageBytes / 4, Cell{});
+  }
+  return page;
+}
+
+void split(Page *page) {
+  std::vector<Cell> bytes(kPageBytes);
+  for (size_t i = 0; i < kPageBytes; i++) {
+    bytes[i] = page->cells[i / 4];
+    if (!bytes[i].more) continue;
+    page->lists.push_back(std::make_unique<std::vector<Mark>>(*bytes[i].more));
+    bytes[i].more = page->lists.back().get();
+  }
+  page->cells = std::move(bytes);
+  page->split = true;
+}
+
+// The access at hand, as all parts of it share it.
+struct Now {
+  State &s;
+  CtaState &c;
+  va_warp *w;
+  uint32_t lane;
+  Mark mark;
+  const uint8_t *value;  // of the byte at hand, when it is known
+  uint64_t address;      // of the cell
+  uint32_t space;
+  uint32_t bytes;        // of the access
+  uint32_t cell_bytes;
+};
+
+bool excused(const Mark &a, const Mark &b) {
+  if (!(a.flags & b.flags & kMarkStrong)) return false;
+  return a.cta == b.cta || !((a.flags | b.flags) & kMarkCtaScope);
+}
+
+// Volatile accesses of one warp to shared memory: no race by the letter, yet nothing orders them.
+bool relies_on_lockstep(const Now &n, const Mark &m) {
+  return n.space == kShared && m.cta == n.mark.cta && m.warp == n.mark.warp &&
+         (m.flags & n.mark.flags & kMarkVolatile);
+}
+
+bool equal_values(const Now &n, const Mark &m) {
+  if (!n.value || !m.writes() || !n.mark.writes()) return false;
+  if (m.flags & kMarkStrong) return false;
+  return std::memcmp(n.value, reinterpret_cast<const void *>(n.address), n.cell_bytes) == 0;
+}
+
+uint32_t kind_of(const Mark &m) {
+  if (m.flags & kMarkCopy) return VA_ACCESS_COPY;
+  if (m.flags & kMarkAtomic) return VA_ACCESS_ATOMIC;
+  return m.writes() ? VA_ACCESS_WRITE : VA_ACCESS_READ;
+}
+
+void report(const Now &n, const Mark &m, uint32_t other, bool harmless, bool relaxed) {
+  bool fresh = false;
+  uint32_t how = n.space | (harmless ? 16u : 0u) | (relaxed ? 32u : 0u) | kind_of(n.mark) << 8 |
+                 kind_of(m) << 12;
+  va_check_finding *f = found(n.s, {VA_FOUND_RACE, n.mark.site, m.site, how}, &fresh);
+  if (!f || !fresh) return;
+  f->address = n.space == kShared
+                   ? n.address - reinterpret_cast<uint64_t>(n.w->shared)
+                   : n.address;
+  f->size = n.bytes;
+  f->space = n.space;
+  f->harmless = harmless;
+  f->relaxed = relaxed;
+  describe(&f->first, n.s, n.mark.site, kind_of(n.mark), n.c.index, thread_of(n.w, n.lane));
+  describe(&f->second, n.s, m.site, kind_of(m), m.index, uint32_t{m.warp} * VA_LANES + other);
+  if (n.space == kGlobal) tell_near(f, n.address);
+}
+
+void judge(const Now &n, const Mark &m) {
+  bool relaxed = false;
+  if (excused(m, n.mark)) {
+    if (!relies_on_lockstep(n, m)) return;
+    relaxed = true;
+  }
+  bool same_warp = m.cta == n.mark.cta && m.warp == n.mark.warp;
+  for (uint32_t rest = m.mask; rest; rest &= rest - 1) {
+    auto other = static_cast<uint32_t>(__builtin_ctz(rest));
+    bool copy = m.flags & kMarkCopy;
+    if (same_warp && other == n.lane && !copy) continue;
+    if (!copy && happens_before(n.c, n.w, n.lane, m, other)) continue;
+    report(n, m, other, equal_values(n, m), relaxed);
+    return;
+  }
+}
+
+template <typename Act>
+void each_mark(Cell *cell, Act act) {
+  if (!cell->read.empty()) act(&cell->read);
+  if (cell->more)
+    for (Mark &m : *cell->more)
+      if (!m.empty()) act(&m);
+}
+
+// Keep a read or a strong write until something ordered after it takes its place.
+void remember(Page *page, Cell *cell, const Now &n) {
+  Mark *room = nullptr;
+  bool merged = false;
+  each_mark(cell, [&](Mark *m) {
+    if (merged || m->cta != n.mark.cta || m->warp != n.mark.warp || m->flags != n.mark.flags)
+      return;
+    if (m->epoch == n.mark.epoch) {
+      m->mask |= n.mark.mask;
+      m->site = n.mark.site;
+      merged = true;
+    } else {
+      m->mask &= ~n.mark.mask;
+      if (m->empty()) room = m;
+    }
+  });
+  if (merged) return;
+  if (!room && cell->read.empty()) room = &cell->read;
+  if (!room && cell->more)
+    for (Mark &m : *cell->more)
+      if (m.empty()) room = &m;
+  if (room) {
+    *room = n.mark;
+    return;
+  }
+  if (!cell->more) {
+    page->lists.push_back(std::make_unique<std::vector<Mark>>());
+    cell->more = page->lists.back().get();
+  }
+  if (cell->more->size() >= kMostMarks) {  // drop what happened before this
+    auto known = [&](const Mark &m) {
+      if (m.flags != n.mark.flags) return false;
+      for (uint32_t rest = m.mask; rest; rest &= rest - 1)
+        if (!happens_before(n.c, n.w, n.lane, m, static_cast<uint32_t>(__builtin_ctz(rest))))
+          return false;
+      return true;
+    };
+    auto &list = *cell->more;
+    list.erase(std::remove_if(list.begin(), list.end(), known), list.end());
+  }
+  if (cell->more->size() < kMostMarks) cell->more->push_back(n.mark);
+}
+
+void touch(Page *page, Cell *cell, const Now &n, bool reads) {
+  const Mark &mark = n.mark;
+  bool strong = mark.flags & kMarkStrong;
+  if (!cell->write.empty()) judge(n, cell->write);
+  each_mark(cell, [&](Mark *m) {
+    if (mark.writes() || (reads && m->writes())) judge(n, *m);
+  });
+  if (!mark.writes() || strong) {
+    remember(page, cell, n);
+    return;
+  }
+  cell->write = mark;
+  cell->read = Mark{};
+  if (cell->more) cell->more->clear();
+}
+
+Mark mark_of(const CtaState &c, const va_warp *w, const Access &a, uint32_t lane) {
+  Mark m;
+  m.cta = c.serial;
+  m.index = static_cast<uint32_t>(c.index);
+  m.epoch = c.warps[w->warp_id].epoch;
+  m.mask = 1u << lane;
+  m.site = a.site;
+  m.warp = static_cast<uint16_t>(w->warp_id);
+  m.flags = static_cast<uint8_t>((a.writes() ? kMarkWrite : 0) | (a.strong() ? kMarkStrong : 0) |
+                                 (a.order == kVolatile ? kMarkVolatile : 0) |
+                                 (a.kind >= kAtomic ? kMarkAtomic : 0) |
+                                 (a.strong() && a.scope == kCtaScope ? kMarkCtaScope : 0));
+  return m;
+}
+
+template <typename Act>
+void each_cell(CtaState &c, const Place &place, uint32_t bytes, Act act) {
+  uint64_t serial = place.space == kShared ? c.serial : 0;
+  for (uint64_t at = place.address, end = at + bytes; at < end;) {
+    Page *page = page_at(at, serial);
+    if (!page->split && ((at | bytes) & 3)) split(page);
+    uint64_t step = page->split ? 1 : 4;
+    uint64_t stop = std::min(end, (at / kPageBytes + 1) * kPageBytes);
+    for (; at < stop; at += step) act(page, &page->cells[at % kPageBytes / step], at, step);
+  }
+}
+
+}  // namespace
+
+void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
+                const Place &place, const uint8_t *value, uint32_t stride) {
+  Now now{s, c, w, lane, mark_of(c, w, a, lane), nullptr, 0, place.space, a.lane_bytes(), 4};
+  each_cell(c, place, a.lane_bytes(), [&](Page *page, Cell *cell, uint64_t at, uint64_t step) {
+    uint64_t i = at - place.address;
+    now.address = at;
+    now.cell_bytes = static_cast<uint32_t>(step);
+    now.value = value && a.kind == kStore && step <= a.bytes ? value + i / a.bytes * stride + i % a.bytes : nullptr;
+    const Mark &last = cell->write;
+    // The store before this lane's in the same instruction is not in memory yet.
+    if (now.value && last.cta == now.mark.cta && last.warp == now.mark.warp &&
+        last.site == now.mark.site && last.epoch == now.mark.epoch && !last.empty()) {
+      auto other = static_cast<uint32_t>(__builtin_ctz(last.mask));
+      const uint8_t *theirs = now.value + (static_cast<int64_t>(other) - lane) * a.bytes;
+      if (other != lane && std::memcmp(theirs, now.value, step) == 0) {
+        report(now, last, other, true, false);
+        cell->write = now.mark;
+        return;
+      }
+      if (other != lane) now.value = nullptr;
+    }
+    touch(page, cell, now, a.reads());
+  });
+}
+
+// ------------------------------------------------------------------ cp.async
+
+void copy_issued(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
+                 const Place &place) {
+  Access store = a;
+  store.order = kWeak;
+  check_race(s, c, w, store, lane, place, nullptr, 0);
+  each_cell(c, place, a.lane_bytes(), [&](Page *, Cell *cell, uint64_t, uint64_t) {
+    cell->write.flags |= kMarkCopy;
+  });
+  WarpOrder &warp = warp_state(c, w);
+  warp.copies.push_back({place.address, a.lane_bytes(), a.site, lane, warp.group[lane]});
+}
+
+void copies_committed(CtaState &c, va_warp *w, uint32_t lanes) {
+  WarpOrder &warp = warp_state(c, w);
+  for (uint32_t m = lanes; m; m &= m - 1) warp.group[__builtin_ctz(m)]++;
+}
+
+// A copy that was waited for counts as written by its thread just now.
+void copies_waited(State &, CtaState &c, va_warp *w, uint32_t lanes, uint32_t left, bool all) {
+  WarpOrder &warp = warp_state(c, w);
+  auto done = [&](const PendingCopy &p) {
+    if (!(lanes >> p.lane & 1)) return false;
+    if (!all && p.group + left >= warp.group[p.lane]) return false;
+    Place place{p.address, kShared, nullptr, 0};
+    each_cell(c, place, p.bytes, [&](Page *, Cell *cell, uint64_t, uint64_t) {
+      Mark &m = cell->write;
+      if (!(m.flags & kMarkCopy) || m.site != p.site || m.mask != 1u << p.lane ||
+          m.warp != w->warp_id)
+        return;
+      m.flags &= static_cast<uint8_t>(~kMarkCopy);
+      m.epoch = warp.epoch;
+    });
+    return true;
+  };
+  warp.copies.erase(std::remove_if(warp.copies.begin(), warp.copies.end(), done),
+                    warp.copies.end());
+}
+
+void forget_races(State &) {
+  g_pages.clear();
+  for (Cached &cached : g_cache) cached = Cached{};
+  forget_order();
+}
+
+}  // namespace va::check

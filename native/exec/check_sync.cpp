@@ -1,0 +1,93 @@
+// Barriers and masks: who should have come and did not.
+//
+// A lane that has left a kernel counts as having come, as on the hardware.  That a lane went past a
+// barrier instead shows in where it was last seen; whether that place lies behind the barrier is
+// for the reader of a finding to say, who knows the flow graph.
+#include "check_state.h"
+
+namespace va::check {
+namespace {
+
+void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind, uint32_t site,
+             uint32_t seen_at) {
+  if (seen_at == kNoSite || site == kNoSite) return;
+  bool fresh = false;
+  va_check_finding *f = found(s, {kind, site, seen_at, 0}, &fresh);
+  if (!f || !fresh) return;
+  uint32_t thread = warp * VA_LANES + lane;
+  describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread);
+  describe(&f->second, s, seen_at, VA_ACCESS_READ, c.index, thread);
+}
+
+}  // namespace
+
+void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes,
+                 const uint32_t *members) {
+  WarpOrder &warp = warp_state(c, w);
+  for (uint32_t m = lanes; m; m &= m - 1) {
+    auto lane = static_cast<uint32_t>(__builtin_ctz(m));
+    uint32_t named = members[lane] & w->live, kind = 0, other = lane;
+    if (!(members[lane] >> lane & 1)) {
+      kind = VA_FOUND_MASK_WITHOUT_CALLER;
+    } else {
+      for (uint32_t n = named & lanes; n && !kind; n &= n - 1) {
+        other = static_cast<uint32_t>(__builtin_ctz(n));
+        if (members[other] != members[lane]) kind = VA_FOUND_MASKS_DIFFER;
+      }
+      for (uint32_t n = named & ~lanes; n; n &= n - 1) {
+        auto gone = static_cast<uint32_t>(__builtin_ctz(n));
+        missing(s, c, w->warp_id, gone, VA_FOUND_MISSING_LANE, site, warp.last_site[gone]);
+      }
+    }
+    if (!kind) continue;
+    bool fresh = false;
+    va_check_finding *f = found(s, {kind, site, kNoSite, 0}, &fresh);
+    if (!f || !fresh) continue;
+    f->address = members[lane];
+    f->size = kind == VA_FOUND_MASKS_DIFFER ? members[other] : 0;
+    describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread_of(w, lane));
+  }
+}
+
+void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes, uint32_t here,
+                   uint32_t id, uint32_t threads, bool waits) {
+  WarpOrder &warp = warp_state(c, w);
+  BarrierState &b = c.barriers[id];
+  bool fresh = false;
+  if (b.counted && b.expected != threads) {
+    va_check_finding *f = found(s, {VA_FOUND_BARRIER_COUNTS, site, kNoSite, id}, &fresh);
+    if (f && fresh) {
+      f->address = b.expected;
+      f->size = threads;
+      describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread_of(w, __builtin_ctz(lanes)));
+    }
+  }
+  b.counted = true;
+  b.expected = threads;
+  if (!waits) return;
+  if (here & ~lanes) {
+    va_check_finding *f = found(s, {VA_FOUND_SKIPPED, site, kNoSite, 0}, &fresh);
+    if (f && fresh)
+      describe(&f->first, s, site, VA_ACCESS_READ, c.index,
+               thread_of(w, __builtin_ctz(here & ~lanes)));
+  }
+  for (uint32_t m = w->live & ~here; m; m &= m - 1) {
+    auto lane = static_cast<uint32_t>(__builtin_ctz(m));
+    missing(s, c, w->warp_id, lane, VA_FOUND_DIVERGED_WARP, site, warp.last_site[lane]);
+  }
+}
+
+// A barrier of the whole CTA opened: warps that had ended before may have gone past it.
+void check_finished_warps(State &s, CtaState &c) {
+  uint32_t site = kNoSite;
+  for (const Warp &warp : c.cta->warps)
+    if (warp.state == va::WarpState::kBarrier) site = warp.site;
+  for (const Warp &warp : c.cta->warps) {
+    if (warp.state != va::WarpState::kDone) continue;
+    const WarpOrder &own = c.warps[warp.view.warp_id];
+    for (uint32_t lane = 0; lane < VA_LANES; lane++)
+      missing(s, c, warp.view.warp_id, lane, VA_FOUND_DIVERGED_BLOCK, site, own.last_site[lane]);
+  }
+}
+
+}  // namespace va::check

@@ -1,0 +1,291 @@
+"""Native findings in the terms of the program: which line, which thread, how bad.
+
+The words are here; layout and suppression are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from va100.check.findings import Access, Finding, Severity, Tool
+from va100.check.flow import VariantFlow
+from va100.check.native import NO_SITE, RawAccess, RawFinding
+from va100.driver.names import short_name
+
+
+class Place(Protocol):
+    """An instruction of a compiled kernel."""
+
+    @property
+    def function(self) -> str:
+        """The PTX function it is in."""
+        ...
+
+    @property
+    def line(self) -> int:
+        """Its line of PTX."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """Source file; empty where the PTX does not say."""
+        ...
+
+    @property
+    def source_line(self) -> int:
+        """Source line; 0 where the PTX does not say."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The instruction."""
+        ...
+
+
+@dataclass(frozen=True)
+class CheckedKernel:
+    """What is known of a kernel that was compiled for checking."""
+
+    name: str
+    sites: Sequence[Place]
+    flow: VariantFlow
+
+
+_SPACES: Final = {0: "generic", 1: "global", 2: "shared", 3: "local"}
+_WHAT: Final = {0: "read", 1: "write", 2: "atomic", 3: "asynchronous copy"}
+_OUT_OF_BOUNDS, _MISALIGNED, _FREED, _FOREIGN = 1, 2, 3, 4
+_INVALID_FREE, _DOUBLE_FREE, _LEAK, _FAULT, _BAD_RANGE = 5, 6, 7, 8, 9
+_UNINITIALISED = 16
+_DIVERGED_WARP, _DIVERGED_BLOCK, _SKIPPED, _COUNTS = 32, 33, 34, 35
+_WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE = 36, 37, 38
+_RACE = 64
+_BY_FLOW: Final = frozenset({_DIVERGED_WARP, _DIVERGED_BLOCK, _MISSING_LANE})
+_FAULTS: Final = {
+    1: (Tool.MEMCHECK, "Invalid access"),
+    2: (Tool.MEMCHECK, "Misaligned access"),
+    3: (Tool.MEMCHECK, "Trap"),
+    4: (Tool.MEMCHECK, "Assertion failed"),
+    5: (Tool.SYNCCHECK, "Illegal instruction"),
+    6: (Tool.SYNCCHECK, "Deadlock"),
+    7: (Tool.MEMCHECK, "Stack overflow"),
+    8: (Tool.SYNCCHECK, "Timeout"),
+    9: (Tool.MEMCHECK, "Out of memory for the launch"),
+}
+
+
+def explain(raw: RawFinding, kernel: CheckedKernel | None) -> Finding | None:
+    """Make a finding of a native one; ``None`` when the flow graph acquits it."""
+    if raw.kind in _BY_FLOW and (
+        kernel is None or not kernel.flow.behind(raw.first.site, raw.second.site)
+    ):
+        return None
+    if raw.kind == _RACE:
+        return _race(raw, kernel)
+    if raw.kind >= _DIVERGED_WARP:
+        return _synchronisation(raw, kernel)
+    if raw.kind == _FAULT:
+        return _fault(raw, kernel)
+    return _memory(raw, kernel)
+
+
+def _access(raw: RawAccess, kernel: CheckedKernel | None) -> Access | None:
+    if kernel is None:
+        return None
+    x, y, z = raw.ctaid
+    i, j, k = raw.tid
+    site = kernel.sites[raw.site] if raw.site < len(kernel.sites) else None
+    return Access(
+        what=_WHAT.get(raw.kind, "read"),
+        function=short_name(site.function) if site else "",
+        file=site.file if site else "",
+        line=(site.source_line or site.line) if site else 0,
+        instruction=site.text if site else "",
+        cta=(x, y, z),
+        thread=(i, j, k),
+    )
+
+
+def _name(kernel: CheckedKernel | None) -> str:
+    return short_name(kernel.name) if kernel else ""
+
+
+# ------------------------------------------------------------------ memory
+
+
+def _memory(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
+    tool = Tool.INITCHECK if raw.kind == _UNINITIALISED else Tool.MEMCHECK
+    space = _SPACES[raw.space]
+    kind, title = _MEMORY[raw.kind](raw, space)
+    return Finding(
+        tool=tool.value,
+        kind=kind,
+        severity=Severity.ERROR.value,
+        title=title,
+        kernel=_name(kernel),
+        count=raw.count,
+        first=_access(raw.first, kernel),
+        space=space,
+        address=raw.address,
+        size_bytes=raw.near.bytes if raw.kind == _LEAK else raw.size,
+        details=_near(raw, space),
+    )
+
+
+def _access_title(problem: str) -> Callable[[RawFinding, str], tuple[str, str]]:
+    kind, start = problem.split("|")
+
+    def title(raw: RawFinding, space: str) -> tuple[str, str]:
+        what = _WHAT[raw.first.kind]
+        return kind, f"{start} __{space}__ {what} of size {raw.size} bytes"
+
+    return title
+
+
+def _plain_title(kind: str, text: str) -> Callable[[RawFinding, str], tuple[str, str]]:
+    return lambda raw, _: (kind, text.format(address=f"0x{raw.address:x}", size=raw.size))
+
+
+_MEMORY: Final[dict[int, Callable[[RawFinding, str], tuple[str, str]]]] = {
+    _OUT_OF_BOUNDS: _access_title("out-of-bounds|Invalid"),
+    _MISALIGNED: _access_title("misaligned|Misaligned"),
+    _FREED: _access_title("use-after-free|Use after free:"),
+    _FOREIGN: _access_title("foreign|Access to another thread's memory:"),
+    _UNINITIALISED: _access_title("uninitialised|Uninitialized"),
+    _INVALID_FREE: _plain_title("invalid-free", "Invalid free of {address}"),
+    _DOUBLE_FREE: _plain_title("double-free", "Double free of {address}"),
+    _BAD_RANGE: _plain_title(
+        "bad-range", "Copy or fill of {size} bytes at {address} leaves its allocation"
+    ),
+    _LEAK: lambda raw, _: ("leak", f"Leaked {raw.near.bytes} bytes at 0x{raw.address:x}"),
+}
+
+
+def _near(raw: RawFinding, space: str) -> tuple[str, ...]:
+    """Where the address lies."""
+    if raw.kind in (_LEAK, _INVALID_FREE, _DOUBLE_FREE):
+        return ()
+    lines = [f"address 0x{raw.address:x}"]
+    if raw.kind == _MISALIGNED:
+        lines[0] += f" is no multiple of {raw.size}"
+    if not raw.has_near:
+        return tuple(lines)
+    base, size = raw.near.base, raw.near.bytes
+    if space in ("shared", "local"):
+        owner = "the block" if space == "shared" else "the thread"
+        lines[0] += f" in the {size} bytes that {owner} has"
+    elif raw.kind == _FREED:
+        lines.append(
+            f"is {raw.address - base} bytes inside 0x{base:x}, {size} bytes that were freed"
+        )
+    elif raw.address < base:
+        lines.append(
+            f"is {base - raw.address} bytes before the nearest allocation, 0x{base:x} of "
+            f"{size} bytes"
+        )
+    elif raw.address + max(raw.size, 1) > base + size:
+        past = raw.address - (base + size)
+        where = f"{past} bytes past the end of" if past >= 0 else "across the end of"
+        lines.append(f"is {where} the nearest allocation, 0x{base:x} of {size} bytes")
+    else:
+        lines.append(f"is {raw.address - base} bytes inside 0x{base:x}, {size} bytes")
+    return tuple(lines)
+
+
+def _fault(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
+    tool, title = _FAULTS.get(raw.size, (Tool.MEMCHECK, "Fault"))
+    text = raw.text.decode(errors="replace")
+    if raw.size == 4:
+        title, text = f"Assertion failed: {text.split('|')[0]}", ""
+    return Finding(
+        tool=tool.value,
+        kind=title.split(":", maxsplit=1)[0].lower().replace(" ", "-"),
+        severity=Severity.ERROR.value,
+        title=title,
+        kernel=_name(kernel),
+        count=raw.count,
+        first=_access(raw.first, kernel),
+        space=_SPACES.get(raw.space, ""),
+        address=raw.address,
+        details=(text,) if text else (),
+    )
+
+
+# ------------------------------------------------------------------ synchronisation
+
+
+def _synchronisation(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
+    kind, title, second = _SYNCHRONISATION[raw.kind]
+    details: tuple[str, ...] = ()
+    if raw.kind == _COUNTS:
+        details = (f"one warp expects {raw.address or 'all'} threads, another {raw.size or 'all'}",)
+    elif raw.kind in (_WITHOUT_CALLER, _MASKS_DIFFER):
+        details = (f"mask 0x{raw.address:08x}",)
+        if raw.kind == _MASKS_DIFFER:
+            details = (f"mask 0x{raw.address:08x}, another lane's 0x{raw.size:08x}",)
+    return Finding(
+        tool=Tool.SYNCCHECK.value,
+        kind=kind,
+        severity=Severity.ERROR.value,
+        title=title,
+        kernel=_name(kernel),
+        count=raw.count,
+        first=_access(raw.first, kernel),
+        second=_access(raw.second, kernel) if second else None,
+        details=details,
+    )
+
+
+_SYNCHRONISATION: Final = {
+    _DIVERGED_WARP: ("divergent-warp", "Barrier error: divergent threads in a warp", True),
+    _DIVERGED_BLOCK: ("divergent-block", "Barrier error: divergent threads in a block", True),
+    _SKIPPED: ("divergent-warp", "Barrier error: its guard is false in some lanes", False),
+    _COUNTS: ("barrier-count", "Barrier error: warps expect different counts of threads", False),
+    _WITHOUT_CALLER: ("mask-without-caller", "Invalid mask: it lacks a lane that executes", False),
+    _MASKS_DIFFER: ("masks-differ", "Invalid mask: lanes that it names give another", False),
+    _MISSING_LANE: ("missing-lane", "Invalid mask: a lane that it names does not come", True),
+}
+
+
+# ------------------------------------------------------------------ races
+
+
+def _race(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
+    severity = Severity.ERROR
+    details = [f"address 0x{raw.address:x}"]
+    if raw.harmless:
+        severity = Severity.INFO
+        details.append("both write the same value")
+    elif raw.relaxed:
+        severity = Severity.WARN
+        details.append("volatile accesses of one warp: nothing keeps its lanes in step")
+    space = _SPACES[raw.space]
+    if raw.has_near and space == "global":
+        base, size = raw.near.base, raw.near.bytes
+        details[0] += f" is {raw.address - base} bytes inside 0x{base:x}, {size} bytes"
+    first, second = _access(raw.first, kernel), _access(raw.second, kernel)
+    names = [_WHAT[raw.first.kind], _WHAT[raw.second.kind]]
+    if raw.first.site != NO_SITE and first and second and _later(first, second):
+        first, second = second, first
+        names.reverse()
+    return Finding(
+        tool=Tool.RACECHECK.value,
+        kind="race",
+        severity=severity.value,
+        title=f"Race on __{space}__ memory between a {names[0]} and a {names[1]}",
+        kernel=_name(kernel),
+        count=raw.count,
+        first=first,
+        second=second,
+        space=space,
+        address=raw.address,
+        size_bytes=raw.size,
+        details=tuple(details),
+    )
+
+
+def _later(first: Access, second: Access) -> bool:
+    """One order for a pair of places, whichever came first when it ran."""
+    a = (first.file, first.line, first.instruction, first.what)
+    return a > (second.file, second.line, second.instruction, second.what)

@@ -1,0 +1,255 @@
+"""``va100 check``: a CUDA program on virtual GPUs, under compute-sanitizer's four tools.
+
+The program keeps its standard input and output; the report goes to standard error.  Options have
+the names that compute-sanitizer gave them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from va100.check.findings import Finding, Severity, Tool
+from va100.check.report import Outcome, report_json, report_text
+from va100.check.session import read_findings
+from va100.check.suppress import read_rules, rule_for, split
+from va100.cli import environment, target
+from va100.cli.options import add_gpu_options, chosen_settings
+from va100.cli.process import execute
+from va100.errors import SetupError
+
+ALL: Final = "all"
+STANDARD_OUTPUT: Final = "-"
+_TOOLS: Final = tuple(tool.value for tool in Tool)
+_LEVELS: Final = tuple(level.value for level in Severity)
+_PRINT_LIMIT: Final = 100
+_VALUED: Final = (
+    "--tool", "--leak-check", "--racecheck-detect-level", "--kernel-name", "--error-exitcode",
+    "--print-limit", "--print-level", "--log-file", "--suppressions", "--gen-suppressions",
+    "--model", "--gpus", "--nvcc-flags",
+)  # fmt: skip
+"""Options whose value is the word after them."""
+_NAME_FORMS: Final = ("kns", "kernel_substring", "kne", "kernel_name", "regex")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "check",
+        usage="va100 check [OPTIONS] TARGET [ARGS ...]",
+        help="run a CUDA program under memcheck, initcheck, synccheck and racecheck",
+        description="Run a .cu file with a main(), a Python script or an executable on virtual "
+        "GPUs and report memory errors, uninitialised reads, wrong synchronisation and races.",
+        epilog="Options stand before TARGET; what follows TARGET goes to the program.",
+    )
+    add_gpu_options(parser)
+    _add_tool_options(parser)
+    _add_report_options(parser)
+    parser.add_argument(
+        "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
+    )
+    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
+    )
+
+
+def _add_tool_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tool",
+        metavar="TOOLS",
+        type=_tools,
+        default=(Tool.MEMCHECK.value,),
+        help=f"{', '.join(_TOOLS)}, several with commas between, or {ALL} (default: memcheck)",
+    )
+    parser.add_argument(
+        "--leak-check", choices=("full", "no"), default="no", help="tell of memory never freed"
+    )
+    parser.add_argument(
+        "--racecheck-detect-level",
+        choices=_LEVELS,
+        default=Severity.WARN.value,
+        help="mildest race to tell of; info: also where both write the same value (default: warn)",
+    )
+    parser.add_argument(
+        "--strict-warp",
+        action="store_true",
+        help="votes and shuffles order no memory, as the memory model has it",
+    )
+    parser.add_argument(
+        "--kernel-name",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="check only kernels whose name has this in it; kne=NAME: exactly that name, "
+        "regex=EXPR: a regular expression; may be repeated",
+    )
+
+
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--error-exitcode",
+        metavar="N",
+        type=int,
+        default=0,
+        help="status when errors are found and the program itself ended well (default: 0)",
+    )
+    parser.add_argument(
+        "--print-limit",
+        metavar="N",
+        type=int,
+        default=_PRINT_LIMIT,
+        help=f"findings told in full; 0: all (default: {_PRINT_LIMIT})",
+    )
+    parser.add_argument(
+        "--print-level",
+        choices=_LEVELS,
+        default=Severity.WARN.value,
+        help="mildest finding to tell of (default: warn)",
+    )
+    parser.add_argument("--log-file", metavar="FILE", help="write the report there instead")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STANDARD_OUTPUT,
+        help="write the report as JSON, with --json=FILE to a file; with --json alone it is all "
+        "of standard output, and what the program prints goes to standard error",
+    )
+    parser.add_argument("--suppressions", metavar="FILE", help="do not tell of what its rules fit")
+    parser.add_argument(
+        "--gen-suppressions", metavar="FILE", help="write a rule for each finding there"
+    )
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """Rewrite a bare ``--json``, which argparse would give the target to."""
+    rewritten: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--json":
+            rewritten.append(f"--json={STANDARD_OUTPUT}")
+            continue
+        rewritten.append(word)
+        if word in _VALUED:
+            rewritten += [value for value in (next(rest, None),) if value is not None]
+        elif word != "check" and not word.startswith("-"):
+            break  # the target: what follows is the program's
+    return [*rewritten, *rest]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the target under check; the result is its status, or the one asked for."""
+    settings = chosen_settings(args)
+    if not environment.is_built():
+        raise SetupError("the native core is not built", remedy="make setup")
+    rules = read_rules(Path(args.suppressions)) if args.suppressions else []
+    flags = shlex.split(args.nvcc_flags)
+    started = target.command(args.target, args.arguments, flags, settings)
+    _refuse_static_runtime(started[0])
+    with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
+        report = Path(scratch, "findings")
+        settings = replace(
+            settings,
+            check=(*args.tool, *(["strict-warp"] if args.strict_warp else [])),
+            check_report=report,
+            check_kernels=_kernel_pattern(args.kernel_name),
+        )
+        status = execute(
+            started, settings, verb="check", output_is_json=args.json == STANDARD_OUTPUT
+        )
+        found, complete = read_findings(report)
+    kept, suppressed = split(found, rules)
+    told = [f for f in kept if _is_told(f, args)]
+    outcome = Outcome(
+        tools=args.tool,
+        findings=told,
+        hidden=len(kept) - len(told),
+        suppressed=suppressed,
+        complete=complete,
+    )
+    _show(outcome, args)
+    if status == 0 and outcome.errors:
+        return int(args.error_exitcode)
+    return status
+
+
+def _is_told(finding: Finding, args: argparse.Namespace) -> bool:
+    if finding.kind == "leak":
+        return bool(args.leak_check == "full")
+    level = args.print_level
+    if finding.tool == Tool.RACECHECK.value:
+        level = args.racecheck_detect_level
+    return _LEVELS.index(finding.severity) >= _LEVELS.index(level)
+
+
+def _show(outcome: Outcome, args: argparse.Namespace) -> None:
+    if args.gen_suppressions:
+        _write(args.gen_suppressions, "\n".join(rule_for(f) for f in outcome.findings))
+    if args.json == STANDARD_OUTPUT:
+        print(report_json(outcome, program=args.target))
+    elif args.json is not None:
+        _write(args.json, report_json(outcome, program=args.target))
+    text = report_text(outcome, limit=args.print_limit)
+    if args.log_file:
+        _write(args.log_file, text)
+    elif args.json != STANDARD_OUTPUT:
+        sys.stderr.write(text + "\n")
+
+
+def _write(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SetupError(
+            f"{name}: {error.strerror}", remedy="name a file that can be written"
+        ) from error
+
+
+def _refuse_static_runtime(program: str) -> None:
+    if target.links_static_runtime(Path(program)):
+        raise SetupError(
+            f"{program} has NVIDIA's static CUDA runtime linked in, which refuses any driver but "
+            "NVIDIA's",
+            remedy="link it with `nvcc -cudart shared`",
+        )
+
+
+def _tools(text: str) -> tuple[str, ...]:
+    names = tuple(word.strip() for word in text.split(","))
+    if names == (ALL,):
+        return _TOOLS
+    for name in names:
+        if name not in _TOOLS:
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(_TOOLS)}, {ALL}")
+    return names
+
+
+def _kernel_pattern(forms: Sequence[str]) -> str:
+    """One regular expression for all kernels that are to be checked."""
+    parts = []
+    for form in forms:
+        key, equals, text = form.partition("=")
+        if not equals or key not in _NAME_FORMS:
+            key, text = "kns", form
+        if key == "regex":
+            parts.append(f"(?:{text})")
+        elif key in ("kne", "kernel_name"):
+            parts.append(f"^{re.escape(text)}$")
+        else:
+            parts.append(re.escape(text))
+    pattern = "|".join(parts)
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise SetupError(
+            f"{pattern} is no regular expression: {error}", remedy="see --kernel-name"
+        ) from error
+    return pattern
