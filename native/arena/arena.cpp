@@ -107,6 +107,19 @@ public:
     return describe(it, out);
   }
 
+  // Whole granules of the allocation around an address.
+  bool range(uint64_t address, uint64_t *base, uint64_t *bytes) const {
+    auto it = live_.upper_bound(address);
+    if (it == live_.begin())
+      return false;
+    --it;
+    if (address - it->first >= it->second.reserved - kGuard)
+      return false;
+    *base = it->first;
+    *bytes = it->second.reserved - kGuard;
+    return true;
+  }
+
   // The nearest allocation and how far it is; UINT64_MAX when none lives.
   uint64_t nearest(uint64_t address, va_allocation *out) const {
     uint64_t best = UINT64_MAX;
@@ -368,6 +381,24 @@ int va_arena_find(uint64_t address, va_allocation *out) {
     const std::lock_guard<std::mutex> lock(arena.mutex);
     const Region *const region = arena.region_of(address);
     return region && region->find(address, out) ? 1 : 0;
+  });
+}
+
+int va_arena_range(uint64_t address, uint64_t *base, uint64_t *bytes) {
+  return guarded(0, [&](ArenaState &arena) {
+    {
+      const std::lock_guard<std::mutex> lock(arena.mutex);
+      if (const Region *const region = arena.region_of(address))
+        return region->range(address, base, bytes) ? 1 : 0;
+    }
+    const std::shared_lock<std::shared_mutex> lock(arena.host_mutex);
+    auto it = arena.host.upper_bound(address);
+    if (it == arena.host.begin())
+      return 0;
+    --it;
+    *base = it->first;
+    *bytes = it->second;
+    return address - *base < *bytes ? 1 : 0;
   });
 }
 

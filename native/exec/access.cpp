@@ -2,7 +2,8 @@
 //
 // Fast shapes (one address, or consecutive ones) are emitted inline by the compiler; everything
 // else comes here.  `info` packs what stays constant at a site: the instruction's index in bits
-// 0-31, the elements of a vector access in bits 32-35.
+// 0-31, the elements of a vector access in bits 32-35, its space and whether it writes in bits
+// 36-39, the slot of its region in bits 40-59, how indices are scaled and extended in bits 60-63.
 #include <cstring>
 #include <type_traits>
 
@@ -17,6 +18,26 @@ enum Space : uint32_t { kGeneric = 0, kGlobal = 1, kShared = 2, kLocal = 3 };
 
 constexpr uint32_t site_of(uint64_t info) { return static_cast<uint32_t>(info); }
 constexpr uint32_t count_of(uint64_t info) { return static_cast<uint32_t>(info >> 32) & 15; }
+constexpr uint32_t slot_of(uint64_t info) { return static_cast<uint32_t>(info >> 40) & 0xfffff; }
+
+constexpr uint64_t kMissesRemembered = 8;  // then only one in so many: pointers of many places
+constexpr uint64_t kMissesBetween = 16;
+constexpr uint64_t kLargestLane = 16;  // bytes a lane may access at once
+
+// Keep the allocation around a legal access of `span` bytes for the next one from the same place.
+void remember(va_warp *w, uint32_t slot, uint64_t address, uint64_t span, uint64_t lane_bytes) {
+  Worker *worker = warp_of(w)->cta->worker;
+  if (worker->launch->request->variant->flags & VA_FREES) return;
+  va_region *r = &w->regions[slot];
+  uint64_t miss = r->misses++;
+  if (miss >= kMissesRemembered && miss % kMissesBetween) return;
+  uint64_t base = 0, bytes = 0;
+  if (!va_arena_range(address, &base, &bytes)) return;
+  uint64_t low = (base + kLargestLane - 1) & ~(kLargestLane - 1);
+  if (low - base >= bytes || bytes - (low - base) < span) return;
+  r->low = low;
+  r->room = ((bytes - (low - base) - span) / lane_bytes) + 1;
+}
 
 inline bool owned(uint64_t address) {
   uint64_t t = address - VA_ARENA_BASE;
@@ -362,6 +383,8 @@ void atomic(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *address, c
 }  // namespace
 }  // namespace va
 
+#include "indexed.h"
+
 extern "C" {
 
 // An access of consecutive or equal addresses, [low, low+bytes), failed the quick check: it is
@@ -374,6 +397,7 @@ void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_
   uint64_t stride = bytes > lane_bytes ? lane_bytes : 0;
   for (uint32_t lane = 0; lane < VA_LANES; lane++) {
     uint64_t address = low + stride * lane;
+    if (stride * lane + lane_bytes > bytes) break;
     uint32_t n = static_cast<uint32_t>(lane_bytes);
     if (address & (n - 1)) va::refuse(w, info, lane, address, n, space, write);
     if (space == va::kShared) {
@@ -384,6 +408,16 @@ void va_h_check(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_
     }
     if (!stride) break;
   }
+  if (space != va::kShared) va::remember(w, va::slot_of(info), low, bytes, lane_bytes);
+}
+
+// A span of several accesses failed the quick check: 1 when all of it may be accessed.
+uint32_t va_h_span(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t align);
+
+uint32_t va_h_span(va_warp *w, uint64_t info, uint64_t low, uint64_t bytes, uint64_t align) {
+  if (low & (align - 1) || !va_arena_accessible(low, bytes)) return 0;
+  va::remember(w, va::slot_of(info), low, bytes, align);
+  return 1;
 }
 
 }  // extern "C"
@@ -401,6 +435,19 @@ namespace va {
       {"va_h_st_global_" #bits, VA_ADDRESS(store<T, kGlobal>)},            \
       {"va_h_st_shared_" #bits, VA_ADDRESS(store<T, kShared>)},            \
       {"va_h_st_local_" #bits, VA_ADDRESS(store<T, kLocal>)},
+#define VA_PICK(name, ...)                                            \
+  has_fast_lanes() ? reinterpret_cast<const void *>(&name##_fast<__VA_ARGS__>) \
+                   : reinterpret_cast<const void *>(&name<__VA_ARGS__>)
+#define VA_INDEXED_SPACE(space, Space, bits, T)                         \
+  {"va_h_xld_" #space "_" #bits, VA_PICK(load_at, T, Space)},           \
+      {"va_h_xst_" #space "_" #bits, VA_PICK(store_at, T, Space)},
+#define VA_INDEXED(bits, T)                  \
+  VA_INDEXED_SPACE(generic, kGeneric, bits, T) \
+  VA_INDEXED_SPACE(global, kGlobal, bits, T)   \
+  VA_INDEXED_SPACE(shared, kShared, bits, T)
+#define VA_REDUCTION(op, Op, type, T)                                  \
+  {"va_h_xred_shared_" #op "_" #type, VA_PICK(reduce_at, T, Op)},      \
+      {"va_h_xreds_shared_" #op "_" #type, VA_PICK(reduce_same_at, T, Op)},
 #define VA_ATOMIC(op, Op, type, T)                                               \
   {"va_h_atom_generic_" #op "_" #type, VA_ADDRESS(atomic<T, Op, kGeneric>)},     \
       {"va_h_atom_global_" #op "_" #type, VA_ADDRESS(atomic<T, Op, kGlobal>)},   \
@@ -411,6 +458,20 @@ extern const HelperEntry kAccessHelpers[] = {
     VA_ACCESS(16, uint16_t)
     VA_ACCESS(32, uint32_t)
     VA_ACCESS(64, uint64_t)
+    VA_INDEXED(8, uint8_t)
+    VA_INDEXED(16, uint16_t)
+    VA_INDEXED(32, uint32_t)
+    VA_INDEXED(64, uint64_t)
+    VA_REDUCTION(add, Add, u32, uint32_t)
+    VA_REDUCTION(add, Add, s32, int32_t)
+    VA_REDUCTION(add, Add, u64, uint64_t)
+    VA_REDUCTION(min, Min, u32, uint32_t)
+    VA_REDUCTION(min, Min, s32, int32_t)
+    VA_REDUCTION(max, Max, u32, uint32_t)
+    VA_REDUCTION(max, Max, s32, int32_t)
+    VA_REDUCTION(and, And, b32, uint32_t)
+    VA_REDUCTION(or, Or, b32, uint32_t)
+    VA_REDUCTION(xor, Xor, b32, uint32_t)
     VA_ACCESS(128, Quad)
     VA_ATOMIC(add, Add, u32, uint32_t)
     VA_ATOMIC(add, Add, s32, int32_t)

@@ -12,6 +12,7 @@ uint32_t va_h_bar_sync(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t, uint32
 void va_h_bar_arrive(va_warp *, uint32_t, uint32_t, uint32_t);
 void va_h_spin(va_warp *);
 void va_h_check(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);
+uint32_t va_h_span(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);
 void va_h_fault(va_warp *, uint32_t site, uint32_t kind, uint32_t mask, const char *text);
 void va_h_shfl(va_warp *, uint32_t mode, uint32_t mask, const uint32_t *a, const uint32_t *b,
                const uint32_t *c, uint32_t *out, uint32_t *inside);
@@ -83,6 +84,7 @@ const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)}
                                     {"va_h_bar_arrive", VA_ADDRESS(va_h_bar_arrive)},
                                     {"va_h_spin", VA_ADDRESS(va_h_spin)},
                                     {"va_h_check", VA_ADDRESS(va_h_check)},
+                                    {"va_h_span", VA_ADDRESS(va_h_span)},
                                     {"va_h_fault", VA_ADDRESS(va_h_fault)},
                                     {"va_h_shfl", VA_ADDRESS(va_h_shfl)},
                                     {"va_h_match_any", VA_ADDRESS(va_h_match_any)},

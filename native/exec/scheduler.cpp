@@ -131,6 +131,7 @@ void set_view(Worker *worker, Warp *warp, uint32_t index) {
   va_warp &v = warp->view;
   v.params = launch->params;
   v.counters = worker->counters.data();
+  v.regions = worker->regions.data();
   v.globals = request->variant->globals;
   v.warp_id = index;
   for (int i = 0; i < 3; i++) v.nctaid[i] = request->grid[i];
@@ -182,27 +183,56 @@ std::unique_ptr<Cta> make_cta(Worker *worker) {
   return cta;
 }
 
+// Where a CTA stands in its grid, and the SM it is said to run on.
+struct Place {
+  uint32_t ctaid[3];
+  uint32_t smid;
+
+  Place(const va_launch *request, uint64_t index) {
+    ctaid[0] = static_cast<uint32_t>(index % request->grid[0]);
+    ctaid[1] = static_cast<uint32_t>(index / request->grid[0] % request->grid[1]);
+    ctaid[2] = static_cast<uint32_t>(index / request->grid[0] / request->grid[1]);
+    smid = static_cast<uint32_t>(index % std::max(request->sm_count, 1u));
+  }
+
+  // On to the next CTA, without a division.
+  void step(const va_launch *request) {
+    if (++smid >= request->sm_count) smid = 0;
+    if (++ctaid[0] < request->grid[0]) return;
+    ctaid[0] = 0;
+    if (++ctaid[1] < request->grid[1]) return;
+    ctaid[1] = 0;
+    ctaid[2]++;
+  }
+};
+
+// Give a CTA the fields in which CTAs of a grid differ.  Machine code looks for them in the first
+// warp it is called with: for a whole CTA that is one view.
+void number(Cta *cta, uint64_t index, const Place &place, size_t views) {
+  uint32_t every = cta->worker->launch->request->sample_every;
+  cta->index = index;
+  uint64_t sample = every && static_cast<uint32_t>(index * 0x9E3779B97F4A7C15ull >> 40) % every == 0;
+  for (size_t i = 0; i < views; i++) {
+    va_warp &view = cta->warps[i].view;
+    std::memcpy(view.ctaid, place.ctaid, sizeof view.ctaid);
+    view.smid = place.smid;
+    view.sample = sample;
+  }
+}
+
+void clear_shared(Cta *cta) {
+  uint32_t bytes = cta->worker->launch->shared_bytes;
+  if (bytes) std::memset(cta->shared, 0, bytes);
+}
+
 void begin(Cta *cta, uint64_t index) {
   Launch *launch = cta->worker->launch;
-  const va_launch *request = launch->request;
-  cta->index = index;
+  number(cta, index, Place(launch->request, index), cta->warps.size());
+  clear_shared(cta);
   cta->live_warps = launch->warps_per_cta;
-  uint32_t x = static_cast<uint32_t>(index % request->grid[0]);
-  uint32_t y = static_cast<uint32_t>(index / request->grid[0] % request->grid[1]);
-  uint32_t z = static_cast<uint32_t>(index / request->grid[0] / request->grid[1]);
-  uint64_t sample = request->sample_every &&
-                    (index * 0x9E3779B97F4A7C15ull >> 40) % request->sample_every == 0;
-  uint32_t smid = static_cast<uint32_t>(index % std::max(request->sm_count, 1u));
-  if (launch->shared_bytes) std::memset(cta->shared, 0, launch->shared_bytes);
   for (Barrier &b : cta->barriers) b = Barrier{};
   for (Warp &warp : cta->warps) {
-    warp.view.ctaid[0] = x;
-    warp.view.ctaid[1] = y;
-    warp.view.ctaid[2] = z;
-    warp.view.smid = smid;
-    warp.view.sample = sample;
     warp.state = WarpState::kReady;
-    warp.view.clock = 0;
   }
 }
 
@@ -214,6 +244,20 @@ bool take_cta(Launch *launch, uint64_t *index) {
 
 // ------------------------------------------------------------------ kernels that never wait
 
+// CTAs one after another: the next one's place follows from the last one's.
+void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
+  Launch *launch = cta->worker->launch;
+  const va_launch *request = launch->request;
+  va_warp_function enter = request->variant->enter;
+  Place place(request, first);
+  for (uint64_t index = first; index < last; index++) {
+    number(cta, index, place, 1);
+    clear_shared(cta);
+    enter(&cta->warps[0].view, launch->warps_per_cta);
+    place.step(request);
+  }
+}
+
 void run_direct(Worker *worker) {
   Launch *launch = worker->launch;
   std::unique_ptr<Cta> cta = make_cta(worker);
@@ -221,15 +265,11 @@ void run_direct(Worker *worker) {
   uint64_t limit = thread_stack_limit();
   for (Warp &warp : cta->warps) warp.view.stack_limit = limit;
   if (_setjmp(worker->escape) == 0) {
-    va_warp_function enter = launch->request->variant->enter;
     while (!launch->stop.load(std::memory_order_relaxed)) {
       uint64_t first = launch->next_cta.fetch_add(launch->chunk, std::memory_order_relaxed);
       if (first >= launch->cta_count) break;
       uint64_t last = std::min(first + launch->chunk, launch->cta_count);
-      for (uint64_t i = first; i < last; i++) {
-        begin(cta.get(), i);
-        enter(&cta->warps[0].view, launch->warps_per_cta);
-      }
+      run_chunk(cta.get(), first, last);
     }
   }
   va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
@@ -439,6 +479,7 @@ void work(Launch *launch) {
   Worker *worker = kept.get();
   worker->launch = launch;
   worker->counters.assign(launch->request->variant->counter_count + 8, 0);
+  worker->regions.assign(launch->request->variant->region_count, va_region{});
   worker->fibers = launch->request->variant->flags & VA_USES_BARRIERS;
   t_worker = worker;
   if (worker->fibers)
@@ -526,7 +567,8 @@ uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered
 
 void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane) {
   uint32_t linear = view->warp_id * VA_LANES + lane;
-  for (int i = 0; i < 3; i++) f->ctaid[i] = view->ctaid[i];
+  const va_warp *first = &warp_of(view)->cta->warps[0].view;
+  for (int i = 0; i < 3; i++) f->ctaid[i] = first->ctaid[i];
   f->tid[0] = linear % request->block[0];
   f->tid[1] = linear / request->block[0] % request->block[1];
   f->tid[2] = linear / request->block[0] / request->block[1];

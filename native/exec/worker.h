@@ -81,6 +81,7 @@ struct Launch {
 struct Worker {
   Launch *launch = nullptr;
   std::vector<uint64_t> counters;
+  std::vector<va_region> regions;
   std::vector<std::unique_ptr<Cta>> resident;
   std::vector<std::unique_ptr<Cta>> spare;
   std::vector<Stack> stacks;
@@ -100,6 +101,7 @@ struct HelperEntry {
 };
 
 inline Warp *warp_of(va_warp *view) { return reinterpret_cast<Warp *>(view); }
+inline const Warp *warp_of(const va_warp *view) { return reinterpret_cast<const Warp *>(view); }
 
 // Record a fault (the first one of a launch wins) and leave the warp for good.
 [[noreturn]] void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane,

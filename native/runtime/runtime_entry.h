@@ -45,7 +45,7 @@ template <typename Body> cudaError_t recorded(Body body) noexcept {
   }
 }
 
-// Answer for a call that is not supported.
+// Answer for a call that is not supported; its name is told the first time.
 cudaError_t refuse(const char *name) noexcept;
 
 // While it lives, stream 0 means this thread's own default stream (the _ptsz and _ptds calls).

@@ -1,7 +1,5 @@
 // The runtime's own state: last errors, the chosen device, and what binaries have registered.
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -153,9 +151,16 @@ constexpr uint64_t kFailedKernel = 0x7EULL << 52;
 cudaError_t &last_error() { return thread().last_error; }
 
 cudaError_t refuse(const char *name) noexcept {
-  const char *const log = std::getenv("VA100_LOG");
-  if (log && *log && std::strcmp(log, "0") != 0)
-    std::fprintf(stderr, "va100: %s is not supported; it returns cudaErrorNotSupported\n", name);
+  try {
+    static std::mutex *const mutex = new std::mutex;
+    static auto *const told = new std::set<std::string>;
+    const std::lock_guard<std::mutex> lock(*mutex);
+    if (told->insert(name).second) {
+      std::fflush(stdout); // so that what the program wrote before stands before
+      std::fprintf(stderr, "va100: %s is not supported yet; it returns cudaErrorNotSupported\n", name);
+    }
+  } catch (...) { // telling is not worth failing for
+  }
   return record(cudaErrorNotSupported);
 }
 

@@ -211,6 +211,23 @@ class TestEnds:
 
 
 @pytest.mark.usefixtures("runtime")
+def test_a_missing_call_is_named_once(tmp_path):
+    source = tmp_path / "missing.cu"
+    source.write_text(
+        "#include <cstdio>\n"
+        "int main() {\n"
+        "  cudaArray_t array;\n"
+        "  const cudaChannelFormatDesc format{32, 0, 0, 0, cudaChannelFormatKindFloat};\n"
+        "  for (int i = 0; i < 3; ++i)\n"
+        "    std::puts(cudaGetErrorName(cudaMallocArray(&array, &format, 8)));\n"
+        "}\n"
+    )
+    outcome = va100("run", source)
+    assert outcome.stdout.splitlines() == ["cudaErrorNotSupported"] * 3
+    assert outcome.stderr.count("va100: cudaMallocArray is not supported yet") == 1
+
+
+@pytest.mark.usefixtures("runtime")
 class TestImages:
     """Code that an A100's PTX does not come out of is refused with what to do."""
 

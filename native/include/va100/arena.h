@@ -45,6 +45,9 @@ VA_EXPORT uint64_t va_arena_alloc(int device, uint64_t bytes, uint64_t align);
 VA_EXPORT int va_arena_free(uint64_t base);
 /* The live allocation that holds an address: 1 and *out, or 0. */
 VA_EXPORT int va_arena_find(uint64_t address, va_allocation *out);
+/* The granules that belong together around an address: a live allocation with its padding, or
+ * registered host memory. 1 and its base and size, or 0. */
+VA_EXPORT int va_arena_range(uint64_t address, uint64_t *base, uint64_t *bytes);
 /* The live allocation nearest to an address (any device): 1 and *out, or 0 when none lives. */
 VA_EXPORT int va_arena_nearest(uint64_t address, va_allocation *out);
 /* Host memory outside the arena that kernels may touch (cuMemHostRegister). */

@@ -9,6 +9,16 @@ extern "C" {
 
 #define VA_LANES 32
 
+/* What an access of machine code went to last: a whole allocation, so that the next one there is
+ * found legal by one comparison. (address - low) rotated right by the alignment is below `room`
+ * exactly when the access may be made; a region that knows nothing has no room. */
+typedef struct va_region {
+  uint64_t low;
+  uint64_t room;
+  uint64_t misses;
+  uint64_t reserved;
+} va_region;
+
 /* One warp's view of the machine; machine code reads it, the scheduler writes it. */
 typedef struct va_warp {
   const uint8_t *params;      /*   0 parameter block of the launch */
@@ -30,6 +40,7 @@ typedef struct va_warp {
   uint64_t sample;            /* 112 non-zero: count sectors and banks in this CTA */
   uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
   uint64_t clock;             /* 128 instructions issued so far, where a kernel looks at the time */
+  va_region *regions;         /* 136 this worker's regions of the variant, by slot */
 } va_warp;
 
 /* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */
@@ -38,7 +49,8 @@ typedef void (*va_warp_function)(va_warp *first, uint32_t count);
 
 enum va_variant_flags {
   VA_USES_BARRIERS = 1, /* warps need stacks of their own */
-  VA_ORDERED = 2        /* result depends on the order of CTAs: one worker */
+  VA_ORDERED = 2,       /* result depends on the order of CTAs: one worker */
+  VA_FREES = 4          /* frees memory: no region may be remembered */
 };
 
 /* Machine code of one kernel for one block shape. The memory behind it outlives the module. */
@@ -51,6 +63,8 @@ typedef struct va_variant {
   uint32_t counter_count;
   uint32_t param_bytes;
   uint32_t check_id; /* compiled for the checker: its number there; else 0 */
+  uint32_t region_count;
+  uint32_t reserved;
 } va_variant;
 
 enum va_fault_kind {

@@ -24,11 +24,18 @@ ENVREG12: Final = 96
 SAMPLE: Final = 112
 STACK_LIMIT: Final = 120
 CLOCK: Final = 128
+REGIONS: Final = 136
+
+REGION_BYTES: Final = 32
+REGION_ROOM: Final = 8
 
 WARP_STRIDE: Final = 256
 """Bytes from one warp's view to the next."""
 PER_WARP: Final = frozenset({WARP_ID, LIVE, LOCAL, STACK_LIMIT})
 """Fields in which the warps of a CTA differ."""
+
+PER_CTA: Final = frozenset({CTAID, CTAID + 4, CTAID + 8, SMID, SAMPLE})
+"""Fields that change from CTA to CTA: only a CTA's first warp need have them."""
 
 FAULT_TRAP: Final = 3
 FAULT_ILLEGAL_INSTRUCTION: Final = 5
@@ -36,5 +43,6 @@ FAULT_DEADLOCK: Final = 6
 
 USES_BARRIERS: Final = 1
 ORDERED: Final = 2
+FREES: Final = 4
 
 SPACE_CODES: Final = {"generic": 0, "global": 1, "shared": 2, "local": 3, "const": 1}

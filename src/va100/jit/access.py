@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from va100.gpu.arena import ARENA_BASE, ARENA_SHIFT, GRANULE_SHIFT, SHADOW_BASE
 from va100.jit import abi
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Value
+from va100.jit.indexed import moved
 from va100.jit.lattice import add, affine, constant, uniform
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Operand, Symbol
@@ -21,6 +21,7 @@ from va100.ptx.types import Space
 
 LANES: Final = 32
 _COLD: Final = "!prof !1"
+_HOT: Final = "!prof !2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def offset_by(c: Context, value: Value, offset: int) -> Value:
         return c.constant(shape)
     if value.shape.varying:
         name = c.op(f"add <32 x i64> {c.vector(value)}, splat (i64 {offset})")
-        return c.from_vector(name, 64)
+        further = value.indexed and moved(c, value.indexed, str(offset))
+        return Value(shape, vector=name, indexed=further)
     return Value(shape, base=c.op(f"add i64 {c.base(value)}, {offset}"))
 
 
@@ -112,28 +114,32 @@ def check(c: Context, access: Access, low: str, span: int) -> None:
         bad = outside_window(c, low, span, access.lane_bytes)
         _refuse_if(c, access, bad, low, span)
         return
-    relative = c.op(f"sub i64 {low}, {ARENA_BASE}")
-    # Misaligned low bits rotate to the top: one comparison catches both.
-    turn = (access.lane_bytes).bit_length() - 1
-    turned = relative
-    if turn:
-        c.declare("llvm.fshr.i64", "declare i64 {}(i64, i64, i64)")
-        turned = c.op(f"call i64 @llvm.fshr.i64(i64 {relative}, i64 {relative}, i64 {turn})")
-    outside = c.op(f"icmp ugt i64 {turned}, {(1 << (ARENA_SHIFT - turn)) - 1}")
-    inside, slow, done = (c.name("in"), c.name("slow"), c.name("ok"))
-    c.line(f"br i1 {outside}, label %{slow}, label %{inside}, {_COLD}")
-    c.label(inside)
-    first = c.op(f"lshr i64 {relative}, {GRANULE_SHIFT}")
-    bad = c.op(f"icmp eq i8 {_shadow(c, first)}, 0")
-    if span > access.lane_bytes:
-        end = c.op(f"add i64 {relative}, {span - 1}")
-        last = c.op(f"lshr i64 {end}, {GRANULE_SHIFT}")
-        bad = c.op(f"or i1 {bad}, {c.op(f'icmp eq i8 {_shadow(c, last)}, 0')}")
-    c.line(f"br i1 {bad}, label %{slow}, label %{done}, {_COLD}")
+    slot = c.new_region()
+    legal = _in_region(c, slot, low, access.lane_bytes)
+    slow, done = c.name("slow"), c.name("ok")
+    c.line(f"br i1 {legal}, label %{done}, label %{slow}, {_HOT}")
     c.label(slow)
-    _call_check(c, access, low, span)
+    _call_check(c, access, low, span, slot)
     c.line(f"br label %{done}")
     c.label(done)
+
+
+def _in_region(c: Context, slot: int, low: str, align: int) -> str:
+    """Whether an aligned access lies in what the last one from the same place went to.
+
+    Misaligned low bits rotate to the top, so that one comparison catches both.
+    """
+    regions = c.field(abi.REGIONS, "ptr")
+    where = c.op(f"getelementptr i8, ptr {regions}, i64 {slot * abi.REGION_BYTES}")
+    start = c.op(f"load i64, ptr {where}")
+    relative = c.op(f"sub i64 {low}, {start}")
+    turn = align.bit_length() - 1
+    if turn:
+        c.declare("llvm.fshr.i64", "declare i64 {}(i64, i64, i64)")
+        relative = c.op(f"call i64 @llvm.fshr.i64(i64 {relative}, i64 {relative}, i64 {turn})")
+    end = c.op(f"getelementptr i8, ptr {where}, i64 {abi.REGION_ROOM}")
+    room = c.op(f"load i64, ptr {end}")
+    return c.op(f"icmp ult i64 {relative}, {room}")
 
 
 def outside_window(c: Context, low: str, span: int, align: int) -> str:
@@ -150,27 +156,22 @@ def outside_window(c: Context, low: str, span: int, align: int) -> str:
     return bad
 
 
-def outside_memory(c: Context, low: str, span: int, base: str, align: int) -> str:
-    """Whether any granule of a span belongs to nobody, or the base is not aligned."""
-    relative = c.op(f"sub i64 {low}, {ARENA_BASE}")
-    far = c.op(f"icmp ugt i64 {relative}, {(1 << ARENA_SHIFT) - 1 - span}")
-    inside = c.op(f"select i1 {far}, i64 0, i64 {relative}")
-    bad = far
-    steps = [*range(0, span - 1, 1 << GRANULE_SHIFT), span - 1]
-    for step in steps:
-        at = c.op(f"add i64 {inside}, {step}") if step else inside
-        granule = c.op(f"lshr i64 {at}, {GRANULE_SHIFT}")
-        bad = c.op(f"or i1 {bad}, {c.op(f'icmp eq i8 {_shadow(c, granule)}, 0')}")
-    if align > 1:
-        rest = c.op(f"and i64 {base}, {align - 1}")
-        bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {rest}, 0')}")
-    return bad
-
-
-def _shadow(c: Context, granule: str) -> str:
-    where = c.op(f"add i64 {granule}, {SHADOW_BASE}")
-    pointer = c.op(f"inttoptr i64 {where} to ptr")
-    return c.op(f"load i8, ptr {pointer}")
+def span_allowed(c: Context, low: str, span: int, align: int, *, write: bool) -> str:
+    """Whether a span of global memory may be accessed: an ``i1``, after the slow way if need be."""
+    slot = c.new_region()
+    legal = _in_region(c, slot, low, align)
+    here, slow, done = c.name("quick"), c.name("slow"), c.name("known")
+    c.line(f"br label %{here}")
+    c.label(here)
+    c.line(f"br i1 {legal}, label %{done}, label %{slow}, {_HOT}")
+    c.label(slow)
+    c.declare("va_h_span", "declare i32 {}(ptr, i64, i64, i64, i64) cold")
+    info = c.site | int(write) << 39 | slot << 40
+    found = c.op(f"call i32 @va_h_span(ptr %w, i64 {info}, i64 {low}, i64 {span}, i64 {align})")
+    allowed = c.op(f"icmp ne i32 {found}, 0")
+    c.line(f"br label %{done}")
+    c.label(done)
+    return c.op(f"phi i1 [ true, %{here} ], [ {allowed}, %{slow} ]")
 
 
 def _refuse_if(c: Context, access: Access, bad: str, low: str, span: int) -> None:
@@ -182,17 +183,17 @@ def _refuse_if(c: Context, access: Access, bad: str, low: str, span: int) -> Non
     c.label(done)
 
 
-def access_info(c: Context, access: Access) -> int:
+def access_info(c: Context, access: Access, slot: int = 0) -> int:
     """What stays constant at a site, packed as the native helpers unpack it."""
     code = abi.SPACE_CODES[access.space.value]
-    return c.site | access.count << 32 | code << 36 | int(access.write) << 39
+    return c.site | access.count << 32 | code << 36 | int(access.write) << 39 | slot << 40
 
 
-def _call_check(c: Context, access: Access, low: str, span: int) -> None:
+def _call_check(c: Context, access: Access, low: str, span: int, slot: int = 0) -> None:
     c.declare("va_h_check", "declare void {}(ptr, i64, i64, i64, i64) cold")
     c.line(
-        f"call void @va_h_check(ptr %w, i64 {access_info(c, access)}, i64 {low}, i64 {span}, "
-        f"i64 {access.lane_bytes})"
+        f"call void @va_h_check(ptr %w, i64 {access_info(c, access, slot)}, i64 {low}, "
+        f"i64 {span}, i64 {access.lane_bytes})"
     )
 
 
@@ -235,6 +236,28 @@ def lane_helper(c: Context, access: Access, verb: str) -> str:
     name = f"va_h_{verb}_{access.space.value}_{access.bits}"
     c.declare(name, "declare void {}(ptr, i64, i32, ptr, ptr)")
     return name
+
+
+def indexed_call(c: Context, access: Access, verb: str, data: str, *, kind: str = "") -> bool:
+    """Let a native function access base and indices, if the address is made of them.
+
+    ``data`` is the last argument: its type and what it is.
+    """
+    how = access.address.indexed
+    if how is None or access.count != 1 or access.space is Space.LOCAL:
+        return False
+    name = f"va_h_{verb}_{access.space.value}_{kind or access.bits}"
+    if name not in c.helpers:
+        return False
+    where = c.array("i32")
+    c.line(f"store <32 x i32> {how.index}, ptr {where}, align 64")
+    info = access_info(c, access, c.new_region()) | how.shift << 60 | int(how.signed) << 63
+    info -= (info >> 63) << 64
+    c.declare(name, "declare void {}" + f"(ptr, i64, i32, i64, ptr, {data.split(maxsplit=1)[0]})")
+    c.line(
+        f"call void @{name}(ptr %w, i64 {info}, i32 {c.lanes}, i64 {how.base}, ptr {where}, {data})"
+    )
+    return True
 
 
 def spill_addresses(c: Context, access: Access) -> str:

@@ -14,7 +14,6 @@ from va100.jit.emit import Value
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import (
     CallArguments,
-    Function,
     Immediate,
     Operand,
     Register,
@@ -50,7 +49,6 @@ def _call(c: Context, target: Operand | None, passed: list[str], results: list[s
         if function is None or function.body is None:
             _call_runtime(c, target.name, passed, results)
         else:
-            c.called.add(target.name)
             _call_function(c, c.function_symbol(target.name), [*passed, *results], "")
         return
     if not isinstance(target, Register):
@@ -286,8 +284,3 @@ def _call_runtime(c: Context, name: str, arguments: list[str], results: list[str
         raise c.refuse(f"function `{name}` has no body here and the runtime does not provide it")
     _RUNTIME[name](c, arguments, results)
     c.returned = c.lanes
-
-
-def defined_functions(functions: Mapping[str, Function]) -> list[str]:
-    """Names of device functions that have a body."""
-    return [n for n, f in functions.items() if f.body is not None and not f.is_kernel]

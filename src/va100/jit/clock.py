@@ -40,6 +40,12 @@ def reads_time(flows: Iterable[FlowGraph]) -> bool:
     )
 
 
+def start(c: Context) -> None:
+    """A warp's time begins."""
+    where = c.op(f"getelementptr i8, ptr %w, i64 {abi.CLOCK}")
+    c.line(f"store i64 0, ptr {where}, align 8")
+
+
 def advance(c: Context, instructions: str) -> None:
     """Let time pass for some instructions, an ``i64``."""
     where = c.op(f"getelementptr i8, ptr %w, i64 {abi.CLOCK}")

@@ -76,6 +76,7 @@ class KernelText:
     text: str
     symbol: str
     flags: int
+    regions: int
     helpers: tuple[str, ...]
     blocks: tuple[CompiledBlock, ...]
 
@@ -227,12 +228,13 @@ def write_kernel(  # noqa: PLR0913  what, for whom, with what added
     blocks: list[CompiledBlock] = []
     flags = abi.ORDERED if checked else 0
     site = 0
+    regions = 0
     timed = reads_time(layout.flows.values())
     indirect: set[int] = set()
     for name in layout.functions:
         flow = layout.flows[name]
         analysis = analyse(flow, block, is_kernel=flow.function.is_kernel)
-        context = _context(module, analysis, layout, site, helpers)
+        context = _context(module, analysis, layout, (site, regions), helpers)
         context.checked = checked
         context.timed = timed
         context.allocates = _allocates(flow)
@@ -247,15 +249,18 @@ def write_kernel(  # noqa: PLR0913  what, for whom, with what added
         indirect |= context.indirect
         flags |= abi.USES_BARRIERS if context.needs_fibers else 0
         flags |= abi.ORDERED if context.ordered else 0
+        regions += context.region_count
         site += len(flow.instructions)
     for count in sorted(indirect):
         parts.append(_dispatcher(module, layout, count))
         declared["va_h_bad_call"] = "declare void @va_h_bad_call(ptr, i32, i64) cold"
+    flags |= abi.FREES if "va_h_free" in declared else 0
     text = "\n\n".join([*declared.values(), *parts]) + _TAIL
     return KernelText(
         text=text,
         symbol="kernel",
         flags=flags,
+        regions=regions,
         helpers=tuple(n for n in declared if n.startswith("va_")),
         blocks=tuple(blocks),
     )
@@ -267,7 +272,11 @@ def counter_count(blocks: int) -> int:
 
 
 def _context(
-    module: PtxModule, analysis: Analysis, layout: Layout, site: int, helpers: frozenset[str]
+    module: PtxModule,
+    analysis: Analysis,
+    layout: Layout,
+    first: tuple[int, int],
+    helpers: frozenset[str],
 ) -> Context:
     flow = analysis.flow
     name = flow.function.name
@@ -276,7 +285,8 @@ def _context(
         layout.symbols,
         Placement(
             file=module.name,
-            site_base=site,
+            site_base=first[0],
+            region_base=first[1],
             frame=layout.frames[name],
             local_stride=local_stride(layout.local_bytes),
             helpers=helpers,

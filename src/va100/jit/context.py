@@ -16,6 +16,7 @@ from va100.jit import abi
 from va100.jit.analysis import Analysis
 from va100.jit.effects import CARRY
 from va100.jit.emit import Emitter, Poly, Predicate, Value
+from va100.jit.indexed import extended
 from va100.jit.lattice import Shape, constant, extension_is_exact, resize, uniform, varying
 from va100.jit.symbols import Symbols
 from va100.ptx.isa.form import Operation
@@ -25,6 +26,8 @@ from va100.ptx.types import PtxType, Space
 FULL: Final = "-1"
 MOST_BLOCKS_IN_REGISTERS: Final = 32
 """Above, the masked world's registers live in memory, or compile time explodes."""
+MOST_PARAMETERS_IN_REGISTERS: Final = 12
+"""Above, kernel parameters are read where they are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,7 @@ class Placement:
 
     file: str
     site_base: int
+    region_base: int
     frame: Mapping[str, int]
     local_stride: int
     helpers: frozenset[str]
@@ -42,6 +46,13 @@ class Placement:
 class Context(Emitter):
     """State of the emission of one PTX function."""
 
+    index = 0
+    ordered = False
+    needs_fibers = False
+    mask_may_be_empty = False
+    file_bytes = 0
+    region_count = 0
+    parameters = 0
     allocates = False
     """Whether the function takes memory from its stack."""
     timed = False
@@ -56,6 +67,7 @@ class Context(Emitter):
         self.symbols = symbols
         self.file = place.file
         self.site_base = place.site_base
+        self.region_base = place.region_base
         self.frame = place.frame
         """``.local`` variables of this function: offset in the thread's local memory."""
         self.local_stride = place.local_stride
@@ -65,26 +77,20 @@ class Context(Emitter):
         self.masked = False
         self.mask: str | None = None
         self.env: dict[str, Value | Predicate] = {}
-        self.index = 0
         self.storage: dict[str, str] = {}
-        self.called: set[str] = set()
         self.indirect: set[int] = set()
-        self.ordered = False
-        self.needs_fibers = False
         self.storage_lines: list[str] = []
         self.storage_start: list[str] = []
         self.field_lines: list[str] = []
         self.fields: set[str] = set()
         self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
         self.file_lines: list[str] = []
-        self.file_bytes = 0
         self.call_words: dict[str, str] = {}
         self.call_entry_lines: list[str] = []
         self.param_offsets: Mapping[str, int] = {}
         self.param_bytes = 0
         self.frame_bytes = 0
         self.returned = FULL
-        self.mask_may_be_empty = False
         self.block_mask: str | None = None
         self._arrays: dict[str, int] = {}
         self.scratch: list[str] = []
@@ -101,6 +107,11 @@ class Context(Emitter):
     def site(self) -> int:
         """Number of the instruction in the variant."""
         return self.site_base + self.index
+
+    def new_region(self) -> int:
+        """A slot for what an access of this function went to last."""
+        self.region_count += 1
+        return self.region_base + self.region_count - 1
 
     def refuse(self, problem: str, hint: str = "") -> UnsupportedInstruction:
         """An error that names the instruction and its line."""
@@ -204,7 +215,9 @@ class Context(Emitter):
         how = "trunc" if bits < from_bits else "sext" if signed else "zext"
         name = p.op(f"{how} {p.integer(from_bits)} {p.get(value)} to {p.integer(bits)}")
         if p.wide:
-            return self.from_vector(name, bits)
+            wide = bits == 64 and from_bits == 32
+            indexed = extended(self, value, signed=signed) if wide else None
+            return Value(varying(bits), vector=name, indexed=indexed)
         known = value.shape.constant
         if known is not None:
             if not signed and known < 0:
@@ -481,7 +494,7 @@ class Context(Emitter):
         Most are the same for all warps of a CTA and are read once.
         """
         if offset in abi.PER_WARP or not self.is_kernel:
-            where = self.op(f"getelementptr i8, ptr %w, i64 {offset}")
+            where = self.op(f"getelementptr i8, ptr {self._view_of(offset)}, i64 {offset}")
             return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
         name = f"%field.{offset}"
         if name not in self.fields:
@@ -490,6 +503,28 @@ class Context(Emitter):
                 f"  {name}.at = getelementptr i8, ptr %w0, i64 {offset}",
                 f"  {name} = load {kind}, ptr {name}.at, !invariant.load !0",
             ]
+        return name
+
+    def _view_of(self, offset: int) -> str:
+        """Where a function finds a field: warps of a CTA lie side by side."""
+        if offset not in abi.PER_CTA:
+            return "%w"
+        index = self.op(f"zext i32 {self.field(abi.WARP_ID, 'i32')} to i64")
+        back = self.op(f"mul i64 {index}, {-abi.WARP_STRIDE}")
+        return self.op(f"getelementptr i8, ptr %w, i64 {back}")
+
+    def parameter(self, block: str, offset: int, bits: int) -> str:
+        """A kernel parameter: read once for all warps of a CTA while there are few."""
+        name = f"%param.{offset}.{bits}"
+        if name in self.fields:
+            return name
+        where = f"getelementptr i8, ptr {block}, i64 {offset}"
+        load = f"load i{bits}, ptr {{}}, align {bits // 8}, !invariant.load !0"
+        if self.parameters == MOST_PARAMETERS_IN_REGISTERS:
+            return self.op(load.format(self.op(where)))
+        self.parameters += 1
+        self.fields.add(name)
+        self.field_lines += [f"  {name}.at = {where}", f"  {name} = {load.format(name + '.at')}"]
         return name
 
     def special(self, name: str, bits: int) -> Value:
@@ -543,8 +578,3 @@ def float_pattern(number: float, bits: int) -> int:
     """Bits of a number as f16, f32 or f64."""
     code, integer = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[bits]
     return int(struct.unpack(integer, struct.pack(code, number))[0])
-
-
-def type_of(operation: Operation) -> PtxType:
-    """The type an instruction works on."""
-    return operation.types[0]

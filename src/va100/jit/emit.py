@@ -18,6 +18,18 @@ FLOAT_NAMES: Final = {16: "half", 32: "float", 64: "double"}
 _FLOAT_SUFFIX: Final = {16: "f16", 32: "f32", 64: "f64"}
 
 
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """64 bits a lane as ``base + (extend(index) << shift)``."""
+
+    base: str
+    """An ``i64``."""
+    index: str
+    """A ``<32 x i32>``."""
+    shift: int
+    signed: bool
+
+
 @dataclass(slots=True)
 class Value:
     """A register's content during emission.
@@ -32,6 +44,8 @@ class Value:
     float_base: str = ""
     float_vector: str = ""
     dirty: bool = False
+    indexed: Indexed | None = None
+    """How the lanes follow from 32-bit ones; never instead of ``vector``."""
 
 
 @dataclass(slots=True)

@@ -70,6 +70,7 @@ class Entry:
     object: bytes
     symbol: str
     flags: int
+    regions: int
     helpers: tuple[str, ...]
     blocks: tuple[tuple[str, int, int], ...]
     shared_bytes: int
@@ -94,7 +95,7 @@ class Entry:
 
 
 _HEADER: Final = (
-    "symbol", "flags", "helpers", "blocks", "shared_bytes", "local_bytes", "param_bytes",
+    "symbol", "flags", "regions", "helpers", "blocks", "shared_bytes", "local_bytes", "param_bytes",
     "registers",
 )  # fmt: skip
 
@@ -192,6 +193,7 @@ class JitEngine:
             local_bytes=local_stride(entry.local_bytes),
             counter_count=counter_count(len(entry.blocks)),
             param_bytes=entry.param_bytes,
+            region_count=entry.regions,
             check_id=len(self.checked_kernels) + 1 if self._checked(kernel) else 0,
         )
         function = next(f for f in module.ptx.kernels if f.name == kernel)
@@ -244,6 +246,7 @@ class JitEngine:
             object=llvm.compile_object(text.text, optimisation_level(text.text, count)),
             symbol=text.symbol,
             flags=text.flags,
+            regions=text.regions,
             helpers=text.helpers,
             blocks=tuple((b.function, b.first_site, b.end_site) for b in text.blocks),
             shared_bytes=layout.symbols.shared_bytes,

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from va100.jit import abi, effects
-from va100.jit.access import address_value, outside_memory, outside_window
+from va100.jit import abi, clock, effects
+from va100.jit.access import address_value, outside_window, span_allowed
 from va100.jit.analysis import Block, register_parameters
 from va100.jit.calls import load_words, lower_call, store_words
 from va100.jit.checked import tell
-from va100.jit.clock import advance
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
@@ -44,6 +43,9 @@ from va100.ptx.program import Address, Immediate, Register, Symbol
 from va100.ptx.types import Space
 
 Lowering = Callable[[Context, Operation], None]
+
+_MOST_COUNTED_IN_REGISTERS: Final = 12
+"""Blocks up to which a kernel's converged executions are summed in registers."""
 
 COUNTERS_PER_BLOCK: Final = 3
 """Converged executions, masked executions, active lanes of masked executions."""
@@ -114,6 +116,7 @@ class FunctionWriter(Worlds):
         """What is set up once, then the start of a warp; a kernel runs ``count`` of them."""
         c = self.c
         self._touch_parameters()
+        self._write_counts()
         self._write_masked_state()
         if c.allocates:
             c.line("%stack.end = alloca <32 x i64>, align 64")
@@ -155,6 +158,8 @@ class FunctionWriter(Worlds):
             step = c.op("zext i32 %i to i64")
             step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
             c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
+            if c.timed:
+                clock.start(c)
         c.lines += c.storage_start
         if c.allocates:
             first = "0" if c.is_kernel else "%frame"
@@ -174,6 +179,7 @@ class FunctionWriter(Worlds):
         whole = c.op(f"icmp eq i32 {group}, -1")
         c.line(f"br i1 {whole}, label %F0, label %part, !prof !2")
         c.label("part")
+        self._count_exception(self.blocks[0])
         self._set_pending(0, group)
         c.line("br label %M0")
         if c.is_kernel:
@@ -182,6 +188,7 @@ class FunctionWriter(Worlds):
             more = c.op("icmp ult i32 %next, %count")
             c.line(f"br i1 {more}, label %warp, label %finish")
             c.label("finish")
+            self._flush_counts()
             c.line("ret void")
 
     # ---------------------------------------------------------- converged blocks
@@ -246,14 +253,23 @@ class FunctionWriter(Worlds):
                 odd = c.op(f"and i64 {rest}, {group.align - 1}")
                 bad = c.op(f"or i1 {bad}, {c.op(f'icmp ne i64 {odd}, 0')}")
         else:
-            bad = outside_memory(c, low, span, base, group.align)
+            bad = self._outside_memory(group, low, (group.low + shift) % group.align)
         self._leave_if(bad, block)
+
+    def _outside_memory(self, group: CheckGroup, low: str, odd: int) -> str:
+        """Whether a group's span leaves memory; it begins `odd` bytes past an aligned place."""
+        c = self.c
+        start = c.op(f"sub i64 {low}, {odd}") if odd else low
+        # Allocations begin at aligned places: what is aligned down does not leave one.
+        span = group.high - group.low + odd
+        return c.op(f"xor i1 {span_allowed(c, start, span, group.align, write=group.write)}, true")
 
     def _leave_if(self, condition: str, block: Block) -> None:
         c = self.c
         leave, stay = c.name("leave"), c.name("stay")
         c.line(f"br i1 {condition}, label %{leave}, label %{stay}, !prof !1")
         c.label(leave)
+        self._count_exception(block)
         # Past the way back into F, which would only fail the check again.
         past = f"S{block.index}" if block.index in c.analysis.reentry else ""
         self._leave(block.index, FULL, None, "", past)
@@ -573,16 +589,74 @@ class FunctionWriter(Worlds):
     def _count(self, block: Block, slot: int, mask: str | None) -> None:
         c = self.c
         if c.timed:
-            advance(c, str(block.end - block.start))
+            clock.advance(c, str(block.end - block.start))
         if not self.counted:
             return
         base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
+        if mask is None and self._counts_in_registers:
+            if not self._counted_elsewhere(block):
+                self._step_count(block, 1)
+            return
         table = c.field(abi.COUNTERS, "ptr")
         self._increment(table, base + slot, "1")
         if mask is not None:
             c.declare("llvm.ctpop.i32", "declare i32 {}(i32)")
             lanes = c.op(f"call i32 @llvm.ctpop.i32(i32 {mask})")
             self._increment(table, base + 2, c.op(f"zext i32 {lanes} to i64"))
+
+    @property
+    def _counts_in_registers(self) -> bool:
+        few = len(self.blocks) <= _MOST_COUNTED_IN_REGISTERS
+        return self.counted and self.c.is_kernel and few
+
+    def _counted_elsewhere(self, block: Block) -> bool:
+        """Whether a block runs as often as warps begin, or as the piece before it.
+
+        Its own count then only holds the exceptions.
+        """
+        if block.index in self.c.analysis.reentry:
+            return False
+        before = [b for b in self.blocks if block.index in b.successors]
+        if block.index == 0:
+            return not before
+        last = self.c.flow.operations[block.start - 1]
+        return (
+            [b.index for b in before] == [block.index - 1]
+            and before[0].successors == (block.index,)
+            and before[0].end == block.start
+            and last.opcode != "call"
+            and last.opcode not in effects.TERMINATORS
+        )
+
+    def _step_count(self, block: Block, amount: int) -> None:
+        c = self.c
+        old = c.op(f"load i64, ptr %count.{block.index}")
+        c.line(f"store i64 {c.op(f'add i64 {old}, {amount}')}, ptr %count.{block.index}")
+
+    def _count_exception(self, block: Block) -> None:
+        if self._counts_in_registers and self._counted_elsewhere(block):
+            self._step_count(block, -1)
+
+    def _write_counts(self) -> None:
+        """Sums of all warps of this call; a fault leaves without them."""
+        if self._counts_in_registers:
+            for block in self.blocks:
+                self.c.storage_lines.append(f"  %count.{block.index} = alloca i64")
+                self.c.line(f"store i64 0, ptr %count.{block.index}")
+
+    def _flush_counts(self) -> None:
+        if not self._counts_in_registers:
+            return
+        c = self.c
+        table = c.field(abi.COUNTERS, "ptr")
+        before = c.op("zext i32 %count to i64")
+        for block in self.blocks:
+            total = c.op(f"load i64, ptr %count.{block.index}")
+            if self._counted_elsewhere(block):
+                total = c.op(f"add i64 {total}, {before}")
+            base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
+            self._increment(table, base, total)
+            before = total
 
     def _increment(self, table: str, index: int, amount: str) -> None:
         c = self.c

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import llvmlite
@@ -81,6 +80,3 @@ def load_object(data: bytes, symbols: dict[str, int]) -> LoadedCode:
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     return LoadedCode(engine, [holder])
-
-
-Notify = Callable[[str], None]

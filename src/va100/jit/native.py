@@ -19,6 +19,8 @@ class Variant(ctypes.Structure):
         ("counter_count", _U32),
         ("param_bytes", _U32),
         ("check_id", _U32),
+        ("region_count", _U32),
+        ("reserved", _U32),
     )
 
 

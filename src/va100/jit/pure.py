@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Predicate, Value
+from va100.jit.indexed import indexed_result
 from va100.jit.lattice import uniform, varying
 from va100.jit.transfer import needs_guard, result_shape
 from va100.ptx.isa.form import Operation
@@ -41,7 +42,8 @@ def pure_value(
     arguments = _bases(c, operation, values) if shape.affine else [p.get(v) for v in values]
     name = text(p, operation, arguments)
     if shape.varying:
-        return Value(shape, vector=name)
+        indexed = indexed_result(c, operation, values) if shape.bits == 64 else None
+        return Value(shape, vector=name, indexed=indexed)
     return Value(shape, base=name)
 
 

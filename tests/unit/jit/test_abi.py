@@ -26,6 +26,7 @@ def test_flags(root: Path) -> None:
     for name, value in (
         ("VA_USES_BARRIERS", abi.USES_BARRIERS),
         ("VA_ORDERED", abi.ORDERED),
+        ("VA_FREES", abi.FREES),
         ("VA_FAULT_TRAP", abi.FAULT_TRAP),
         ("VA_FAULT_ILLEGAL_INSTRUCTION", abi.FAULT_ILLEGAL_INSTRUCTION),
         ("VA_FAULT_DEADLOCK", abi.FAULT_DEADLOCK),

@@ -9,12 +9,14 @@ from va100.jit.access import (
     access_info,
     address_value,
     effective_space,
+    indexed_call,
     spill_addresses,
 )
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Register
+from va100.ptx.types import Space
 
 _BITWISE: Final = frozenset({"exch", "cas", "and", "or", "xor"})
 """Operations that look at bits only, whatever the type."""
@@ -39,14 +41,28 @@ def lower_atomic(c: Context, op: Operation) -> None:
     if name not in c.helpers:
         raise c.refuse("this atomic operation is not executed")
     values = [c.clean(c.read_sized(s, op.type)) for s in operands[1:]]
-    result = _call(c, access, name, values)
     destination = c.instruction.operands[0] if returns else None
     if isinstance(destination, Register) and destination.name in c.analysis.unread:
         destination = None
+    if destination is None and _reduce(c, access, f"{op.combine}_{kind}", values):
+        return
+    result = _call(c, access, name, values)
     if destination is not None:
         c.write(destination, result)
     if op.type.is_float or destination is not None or op.combine in _ORDER_MATTERS:
         c.ordered = c.ordered or space.value != "shared"
+
+
+def _reduce(c: Context, access: Access, kind: str, values: list[Value]) -> bool:
+    """Shared memory, by indices, when nobody looks at the old values."""
+    if access.space is not Space.SHARED or access.address.indexed is None or len(values) != 1:
+        return False
+    element = f"i{access.bits}"
+    if values[0].shape.uniform:
+        return indexed_call(c, access, "xreds", f"{element} {c.base(values[0])}", kind=kind)
+    where = c.array(element)
+    c.line(f"store <32 x {element}> {c.vector(values[0])}, ptr {where}, align 64")
+    return indexed_call(c, access, "xred", f"ptr {where}", kind=kind)
 
 
 def _call(c: Context, access: Access, name: str, values: list[Value]) -> Value:

@@ -8,7 +8,7 @@ from typing import Final
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Predicate, Value
 from va100.jit.flush import flushed
-from va100.jit.lattice import signed_limits, uniform
+from va100.jit.lattice import Shape, signed_limits, uniform
 from va100.jit.pure import select
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Pair
@@ -45,8 +45,8 @@ def compare_integers(c: Context, op: Operation, kind: PtxType, a: Value, b: Valu
 def _compare_ends(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) -> Predicate:
     """Decide by the smallest and the largest lane where that is enough.
 
-    In 128 bits neither end can wrap; a sum that wraps at the register's width must not be
-    decided this way, so both ends have to stay inside it.
+    A sum that wraps at the register's width must not be decided this way: where the shape does
+    not say that none does, the code asks.
     """
     condition = _COMPARE[op.compare][0 if kind.is_signed else 1]
 
@@ -55,11 +55,11 @@ def _compare_ends(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) 
 
     how = _ENDS.get(condition[-2:])
     offsets = a.shape.offsets or ()
-    safe = a.shape.value_low >= 0 or kind.is_signed
-    least, most = signed_limits(kind.bits)
-    if how is None or not safe or a.shape.value_low < least or a.shape.value_high > most:
+    known = _stays_inside(a.shape, kind)
+    if how is None or (not known and min(offsets) < 0):
         return Predicate(make=every_lane)
     base, limit, word = c.base(a), c.base(b), f"i{kind.bits}"
+    regular = "true" if known else _no_wrap(c, base, max(offsets), kind)
     low = c.op(f"add {word} {base}, {min(offsets)}")
     high = c.op(f"add {word} {base}, {max(offsets)}")
     hard, easy = (low, high) if how == "up" else (high, low)
@@ -69,14 +69,32 @@ def _compare_ends(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) 
             f"or i1 {c.op(f'icmp {sign}lt {word} {limit}, {low}')}, "
             f"{c.op(f'icmp {sign}gt {word} {limit}, {high}')}"
         )
+        outside = c.op(f"and i1 {outside}, {regular}")
         if condition == "eq":
             return Predicate(all_true="false", all_false=outside, make=every_lane)
         return Predicate(all_true=outside, all_false="false", make=every_lane)
+    all_true = c.op(f"icmp {condition} {word} {hard}, {limit}")
+    all_false = c.op(f"icmp {_OPPOSITE[condition]} {word} {easy}, {limit}")
     return Predicate(
-        all_true=c.op(f"icmp {condition} {word} {hard}, {limit}"),
-        all_false=c.op(f"icmp {_OPPOSITE[condition]} {word} {easy}, {limit}"),
+        all_true=c.op(f"and i1 {all_true}, {regular}"),
+        all_false=c.op(f"and i1 {all_false}, {regular}"),
         make=every_lane,
     )
+
+
+def _stays_inside(shape: Shape, kind: PtxType) -> bool:
+    """Whether no lane's sum of base and offset can wrap, by what is known of the shape."""
+    least, most = signed_limits(kind.bits)
+    least = least if kind.is_signed else 0
+    return shape.value_low >= least and shape.value_high <= most
+
+
+def _no_wrap(c: Context, base: str, reach: int, kind: PtxType) -> str:
+    """Whether ``base + reach`` does not wrap."""
+    most = signed_limits(kind.bits)[1]
+    if kind.is_signed:
+        return c.op(f"icmp sle i{kind.bits} {base}, {most - reach}")
+    return c.op(f"icmp ule i{kind.bits} {base}, {-1 - reach}")
 
 
 _ENDS: Final[Mapping[str, str]] = {

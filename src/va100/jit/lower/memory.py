@@ -15,6 +15,7 @@ from va100.jit.access import (
     check,
     effective_space,
     host_pointer,
+    indexed_call,
     is_run,
     lane_helper,
     pieces,
@@ -44,9 +45,7 @@ def _lower_param_load(c: Context, op: Operation, operand: Operand | None) -> boo
         size = op.type.size_bytes
         for k, destination in enumerate(destinations):
             at = c.param_offsets[name] + offset + k * size
-            where = c.op(f"getelementptr i8, ptr {params}, i64 {at}")
-            loaded = c.op(f"load i{op.type.bits}, ptr {where}, align {size}, !invariant.load !0")
-            value = Value(uniform(op.type.bits), base=loaded)
+            value = Value(uniform(op.type.bits), base=c.parameter(params, at, op.type.bits))
             c.write(destination, _extended(c, value, op.type, destination))
         return True
     if name in c.call_words:
@@ -257,12 +256,13 @@ def _load_group(c: Context, access: Access, pointer: str, how: str) -> str:
 def _load_lanes(c: Context, access: Access) -> list[Value]:
     """Lane by lane in a native function; lanes outside the mask read zero."""
     result = c.array(f"i{access.bits}", LANES * access.count)
-    where = spill_addresses(c, access)
-    name = lane_helper(c, access, "ld")
-    c.line(
-        f"call void @{name}(ptr %w, i64 {access_info(c, access)}, i32 {c.lanes}, ptr {where}, "
-        f"ptr {result})"
-    )
+    if not indexed_call(c, access, "xld", f"ptr {result}"):
+        where = spill_addresses(c, access)
+        name = lane_helper(c, access, "ld")
+        c.line(
+            f"call void @{name}(ptr %w, i64 {access_info(c, access)}, i32 {c.lanes}, "
+            f"ptr {where}, ptr {result})"
+        )
     values = []
     kind = f"<32 x i{access.bits}>"
     for k in range(access.count):
@@ -355,6 +355,8 @@ def _store_lanes(c: Context, access: Access, values: Sequence[Value]) -> None:
         if k:
             at = c.op(f"getelementptr i8, ptr {source}, i64 {k * LANES * access.bits // 8}")
         c.line(f"store <32 x i{access.bits}> {c.vector(value)}, ptr {at}")
+    if indexed_call(c, access, "xst", f"ptr {source}"):
+        return
     where = spill_addresses(c, access)
     name = lane_helper(c, access, "st")
     c.line(
