@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import matrix_rules as rules
+from tests.helpers import tensor_oracle as oracle
 from tests.helpers.builders import executed_forms, spellings
 from tests.helpers.engines import load, pack
 from va100.gpu.arena import Arena
@@ -21,6 +22,8 @@ from va100.ptx.isa.form import Family
 from va100.ptx.isa.tiles import Product, Tile, product_of
 
 ROUNDS = 4
+ELEMENTS = 100_000
+"""Elements of every product on which the engines are compared when everything runs."""
 BATCH = 12
 SOME = 6
 """Elements of a product compared with exact numbers, unless everything runs."""
@@ -56,9 +59,9 @@ class Instance:
 # ---------------------------------------------------------------- operands
 
 
-def _registers(tile: Tile, rng: np.random.Generator) -> np.ndarray:
-    """Rounds of random bits, of ordinary numbers, of tiny and of huge ones."""
-    shape = (ROUNDS, tile.registers, 32)
+def _registers(tile: Tile, rounds: int, rng: np.random.Generator) -> np.ndarray:
+    """Rounds of random bits, of ordinary numbers twice, of tiny to huge ones, and again."""
+    shape = (rounds, tile.registers, 32)
     raw = rng.integers(0, 1 << 64, shape, dtype=np.uint64, endpoint=False)
     kind = tile.type.value
     layouts = {"f16": (16, 10, 15), "bf16": (16, 7, 127), "tf32": (32, 23, 127),
@@ -70,14 +73,15 @@ def _registers(tile: Tile, rng: np.random.Generator) -> np.ndarray:
                 field = rng.integers(bias + low, bias + high, shape).astype(np.uint64)
                 place = np.uint64(start + fraction)
                 mask = np.uint64(2 * bias + 1) << place
-                raw[which] = ((raw & ~mask) | field << place)[which]
+                some = slice(which, None, 4)
+                raw[some] = ((raw & ~mask) | field << place)[some]
     if tile.role == "c" and kind == "s32":  # some close to the ends
         ends = np.where(rng.random(shape) < 0.5, 0x7FFFFFF0, 0x80000010).astype(np.uint64)
         raw = np.where(rng.random(shape) < 0.3, ends + (raw & np.uint64(15)), raw)
     return raw & np.uint64((1 << tile.register_bits) - 1)
 
 
-def _metadata(product: Product, rng: np.random.Generator) -> np.ndarray:
+def _metadata(product: Product, rounds: int, rng: np.random.Generator) -> np.ndarray:
     """(rounds, 1, 32): pairs of positions in every nibble."""
     if product.a.type.bits == 32:
         legal = [0x4, 0xE]
@@ -88,16 +92,16 @@ def _metadata(product: Product, rng: np.random.Generator) -> np.ndarray:
             for j in range(4)
             if i < j or (i != j and not product.ordered)
         ]
-    nibbles = rng.choice(np.array(legal, np.uint64), (ROUNDS, 1, 32, 8))
+    nibbles = rng.choice(np.array(legal, np.uint64), (rounds, 1, 32, 8))
     shifts = np.arange(0, 32, 4, dtype=np.uint64)
     return np.bitwise_or.reduce(nibbles << shifts, axis=3)
 
 
-def _instance(text: str, rng: np.random.Generator) -> Instance:
+def _instance(text: str, rng: np.random.Generator, rounds: int = ROUNDS) -> Instance:
     product = product_of(decode(text))
-    sources = [_registers(tile, rng) for tile in (product.a, product.b, product.c)]
+    sources = [_registers(tile, rounds, rng) for tile in (product.a, product.b, product.c)]
     if product.sparse:
-        sources.append(_metadata(product, rng))
+        sources.append(_metadata(product, rounds, rng))
     selector = int(rng.integers(product.selectors)) if product.sparse else 0
     return Instance(text, selector, tuple(sources))
 
@@ -181,15 +185,16 @@ def _run(batch: list[Instance], style: str, engine: Engine, arena: Arena) -> lis
     """Registers of D of each instruction, (rounds, registers, 32)."""
     text, read, written = _kernel(batch, style)
     source = np.concatenate([s for i in batch for s in i.sources], axis=1)
-    assert source.shape == (ROUNDS, read, 32)
+    rounds = len(source)
+    assert source.shape == (rounds, read, 32)
     loaded = load(text, arena, "product.ptx")
     try:
-        places = loaded.buffer(source), loaded.buffer(np.zeros(ROUNDS * written * 32, np.uint64))
-        loaded.run(engine, "product", (ROUNDS,), (32,), pack(*places))
-        found = loaded.read(places[1], np.uint64, ROUNDS * written * 32)
+        places = loaded.buffer(source), loaded.buffer(np.zeros(rounds * written * 32, np.uint64))
+        loaded.run(engine, "product", (rounds,), (32,), pack(*places))
+        found = loaded.read(places[1], np.uint64, rounds * written * 32)
     finally:
         loaded.close()
-    found = found.reshape(ROUNDS, written, 32)
+    found = found.reshape(rounds, written, 32)
     results, at = [], 0
     for instance in batch:
         count = instance.product.d.registers
@@ -223,18 +228,18 @@ def _matrix(product: Product, tile: Tile, registers: np.ndarray, *, tiled: bool)
 def _element(instance: Instance, a: list[int], b: list[int], c: int) -> int:
     product, operation = instance.product, decode(instance.text)
     kind, d, acc = (t.type.value for t in (product.a, product.d, product.c))
+    if acc == "f16" and d == "f32":
+        c = rules.widened(c)
     if product.is_volta:
-        return rules.sequence(d, acc, a, b, c)
+        return oracle.volta(d, a, b, c)
     if kind == "f64":
-        return rules.fused(operation.rounding or "rn", a, b, c)
+        return oracle.chain(operation.rounding or "rn", a, b, c)
     if product.logic:
         return rules.count(product.logic, a, b, c)
     if d == "s32":
         pair = (kind, product.b.type.value)
         return rules.whole(pair, a, b, c, clamp=operation.saturate)
-    if acc == "f16" and d == "f32":
-        c = rules.widened(c)
-    result = rules.dot(kind, "f32" if "f32" in (d, acc) else "f16", a, b, c)
+    result = oracle.element(f"{kind}.{'f32' if 'f32' in (d, acc) else 'f16'}", a, b, c)
     return rules.narrowed(result) if d == "f16" and acc == "f32" else result
 
 
@@ -315,7 +320,10 @@ def test_guard(engine: Engine, arena: Arena) -> None:
 def test_product(
     batch: list[str], reference: Engine, jit: Engine, arena: Arena, full: bool
 ) -> None:
-    instances = [_instance(text, np.random.default_rng(i)) for i, text in enumerate(batch)]
+    m, n, _ = product_of(decode(batch[0])).shape
+    rounds = -(-ELEMENTS // (m * n)) if full else ROUNDS
+    rngs = [np.random.default_rng(i) for i in range(len(batch))]
+    instances = [_instance(text, rng, rounds) for text, rng in zip(batch, rngs, strict=True)]
     expected = _run(instances, "whole", reference, arena)
     for style in ("whole", "parted"):
         got = _run(instances, style, jit, arena)

@@ -1,94 +1,16 @@
-"""What a matrix instruction must give, by exact numbers and lane by lane: slow, obvious, our own.
+"""What a matrix instruction must give, lane by lane: slow, obvious, nothing of the library in it.
 
-Written from the rules (docs/tensor-cores.md), sharing nothing with the library: sums are
-:class:`fractions.Fraction`, places are formulas over lanes.
+Places are formulas over lanes.  Sums of floating point are in :mod:`tests.helpers.tensor_oracle`.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from tests.helpers import rationals
 
-TF32_KEPT = 0xFFFFE000
-ALIGNMENT = 24
-LEAST = {"f32": -132, "f16": -20}
-BLOCK = {"f16": 8, "bf16": 8, "tf32": 4}
-NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "f64": 0x7FF8000000000000}
+NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
 
 
 # ---------------------------------------------------------------- one element of D
-
-
-def dot(kind: str, acc: str, a: list[int], b: list[int], c: int) -> int:
-    """Sum of products of ``f16``, ``bf16`` or ``tf32`` in the hardware's blocks; raw bits."""
-    block = BLOCK[kind]
-    for start in range(0, len(a), block):
-        c = _block(kind, acc, a[start : start + block], b[start : start + block], c)
-    return c
-
-
-def _block(kind: str, acc: str, a: list[int], b: list[int], c: int) -> int:
-    name = "f32" if kind == "tf32" else kind
-    if kind == "tf32":
-        a, b = ([v & TF32_KEPT for v in side] for side in (a, b))
-    infinite: set[int] = set()
-    terms: list[tuple[Fraction, int]] = []
-    for x, y in zip(a, b, strict=True):
-        (how_x, sign_x, size_x), (how_y, sign_y, size_y) = (
-            rationals.decode(name, v) for v in (x, y)
-        )
-        if rationals.NAN in (how_x, how_y):
-            return NAN[acc]
-        if rationals.INFINITE in (how_x, how_y):
-            if (how_x == "num" and not size_x) or (how_y == "num" and not size_y):
-                return NAN[acc]
-            infinite.add(sign_x ^ sign_y)
-            continue
-        value = size_x * size_y * (-1 if sign_x ^ sign_y else 1)
-        terms.append((value, _exponent(name, x) + _exponent(name, y)))
-    how, sign, size = rationals.decode(acc, c)
-    if how == rationals.NAN:
-        return NAN[acc]
-    if how == rationals.INFINITE:
-        infinite.add(sign)
-    else:
-        terms.append((-size if sign else size, _exponent(acc, c)))
-    if infinite:
-        return NAN[acc] if len(infinite) > 1 else _infinity(acc, infinite.pop())
-    return _rounded(acc, _total(acc, terms))
-
-
-def _exponent(name: str, bits: int) -> int:
-    """Exponent of the leading place, 1.0's being 0; a subnormal's is the least normal's."""
-    _, precision, emax = rationals.SHAPES[name]
-    return max(bits >> (precision - 1) & (2 * emax + 1), 1) - emax
-
-
-def _total(acc: str, terms: list[tuple[Fraction, int]]) -> Fraction:
-    top = max((e if value else LEAST[acc]) for value, e in terms)
-    unit = Fraction(2) ** (top - ALIGNMENT)
-    total = Fraction(0)
-    for value, _ in terms:
-        kept = abs(value) // unit * unit
-        total += kept if value > 0 else -kept
-    return total
-
-
-def _rounded(acc: str, total: Fraction) -> int:
-    if total == 0:
-        return 0
-    if acc == "f32":
-        if abs(total) >= Fraction(2) ** 128:
-            return _infinity(acc, int(total < 0))
-        bits = rationals.encode("f32", "rz", total)
-        return bits if bits & 0x7FFFFFFF else 0
-    bits = rationals.encode("f16", "rn", total)
-    return bits if bits & 0x7FFF else 0
-
-
-def _infinity(acc: str, sign: int) -> int:
-    return {"f32": 0x7F800000, "f16": 0x7C00}[acc] | sign << ({"f32": 31, "f16": 15}[acc])
 
 
 def whole(kind: tuple[str, str], a: list[int], b: list[int], c: int, *, clamp: bool) -> int:
@@ -112,91 +34,24 @@ def count(logic: str, a: list[int], b: list[int], c: int) -> int:
     return (c + found) % (1 << 32)
 
 
-def fused(mode: str, a: list[int], b: list[int], c: int) -> int:
-    """f64: fused multiply-adds, one after another."""
-    for x, y in zip(a, b, strict=True):
-        c = _fma("f64", mode, x, y, c)
-    return c
-
-
-def sequence(acc: str, c_kind: str, a: list[int], b: list[int], c: int) -> int:
-    """The Volta shape as f32 instructions."""
-    wide = [[_widen(v) for v in side] for side in (a, b)]
-    x, y = wide
-    c = _widen(c) if c_kind == "f16" else c
-    if acc == "f16":
-        p = _fma("f32", "rn", x[1], y[1], _mul(x[0], y[0]))
-        q = _fma("f32", "rn", x[3], y[3], _mul(x[2], y[2]))
-        return _narrow(_add(_add(c, p), q))
-    t = 0
-    for k in range(4):
-        t = _fma("f32", "rn", x[k], y[k], t)
-    return _add(c, t)
-
-
 def widened(bits: int) -> int:
     """f16 as f32."""
-    return _widen(bits)
+    return _converted("f16", "f32", bits)
 
 
 def narrowed(bits: int) -> int:
     """f32 rounded to the nearest f16."""
-    return _narrow(bits)
+    return _converted("f32", "f16", bits)
 
 
-_ONE = 0x3F800000
-
-
-def _mul(x: int, y: int) -> int:
-    return _fma("f32", "rn", x, y, 1 << 31 if (x ^ y) >> 31 else 0)
-
-
-def _add(x: int, y: int) -> int:
-    return _fma("f32", "rn", x, _ONE, y)
-
-
-def _fma(name: str, mode: str, x: int, y: int, z: int) -> int:
-    (hx, sx, vx), (hy, sy, vy), (hz, sz, vz) = (rationals.decode(name, v) for v in (x, y, z))
-    width, _, _ = rationals.SHAPES[name]
-    if rationals.NAN in (hx, hy, hz):
-        return NAN[name]
-    sign = sx ^ sy
-    if rationals.INFINITE in (hx, hy):
-        zero = (hx == "num" and not vx) or (hy == "num" and not vy)
-        if zero or (hz == rationals.INFINITE and sz != sign):
-            return NAN[name]
-        return _huge(name, sign)
-    if hz == rationals.INFINITE:
-        return z
-    total = vx * vy * (-1 if sign else 1) + vz * (-1 if sz else 1)
-    if total == 0:
-        both = sign if sign == sz else int(mode == "rm")
-        exact_zeros = not (vx * vy) and not vz
-        return (both if exact_zeros else int(mode == "rm")) << (width - 1)
-    return rationals.encode(name, mode, total)
-
-
-def _huge(name: str, sign: int) -> int:
-    width, precision, emax = rationals.SHAPES[name]
-    return (2 * emax + 1) << (precision - 1) | sign << (width - 1)
-
-
-def _widen(bits: int) -> int:
-    how, sign, size = rationals.decode("f16", bits)
+def _converted(source: str, target: str, bits: int) -> int:
+    how, sign, size = rationals.decode(source, bits)
     if how == rationals.NAN:
-        return NAN["f32"]
+        return NAN[target]
     if how == rationals.INFINITE:
-        return _huge("f32", sign)
-    return rationals.encode("f32", "rn", -size if sign else size, zero_sign=sign)
-
-
-def _narrow(bits: int) -> int:
-    how, sign, size = rationals.decode("f32", bits)
-    if how == rationals.NAN:
-        return NAN["f16"]
-    if how == rationals.INFINITE:
-        return _huge("f16", sign)
-    return rationals.encode("f16", "rn", -size if sign else size, zero_sign=sign)
+        width, precision, emax = rationals.SHAPES[target]
+        return (2 * emax + 1) << (precision - 1) | sign << (width - 1)
+    return rationals.encode(target, "rn", -size if sign else size, zero_sign=sign)
 
 
 # ---------------------------------------------------------------- places
