@@ -13,6 +13,7 @@ from va100.jit import effects
 from va100.jit.groups import CheckGroup, check_groups
 from va100.jit.lattice import Shape, affine, constant, join, uniform, varying, widen
 from va100.jit.transfer import needs_guard, result_shape, special_shape
+from va100.jit.twins import twin_groups
 from va100.ptx.cfg import EXIT, FlowGraph
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import (
@@ -73,6 +74,8 @@ class Analysis:
     """Basic block to the first block made of it."""
     reentry: frozenset[int]
     """Blocks at which a reconverged warp may leave the masked world."""
+    twins: tuple[tuple[int, ...], ...] = ()
+    """Instructions at which lanes may meet in different places; each is a block of its own."""
 
 
 def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
@@ -80,7 +83,9 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
     shapes, predicates = _fixpoint(flow, block, is_kernel=is_kernel)
     guarded = frozenset(_guarded(flow, shapes, block))
     groups = check_groups(flow, shapes)
-    blocks, first_piece = _split(flow, guarded | groups.keys())
+    twins = twin_groups(flow)
+    after_twins = frozenset(i + 1 for group in twins for i in group)
+    blocks, first_piece = _split(flow, guarded | groups.keys() | after_twins)
     live_in = _liveness(flow, blocks)
     across = frozenset(n for names in live_in for n in names)
     conditional = frozenset(
@@ -106,6 +111,7 @@ def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
         spin_edges=_spin_edges(flow, blocks),
         first_piece=first_piece,
         reentry=_reentry(flow, blocks),
+        twins=twins,
     )
 
 

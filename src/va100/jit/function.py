@@ -35,6 +35,7 @@ from va100.jit.lower.move import lower_move
 from va100.jit.lower.stack import lower_stack
 from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
+from va100.jit.meeting import write_meetings
 from va100.jit.pure import select
 from va100.jit.transfer import needs_guard
 from va100.jit.worlds import SPIN_BUDGET, Worlds
@@ -583,6 +584,9 @@ class FunctionWriter(Worlds):
             return "0"
         acting = c.mask_of(self._guard())
         return c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {acting}, -1')}")
+
+    def _write_meetings(self) -> None:
+        write_meetings(self, self._count)
 
     # ---------------------------------------------------------- counters
 

@@ -380,8 +380,9 @@ class Worlds:
             c.line(f"ret i32 {c.op('load i32, ptr %returned')}")
 
     def _write_stuck(self) -> None:
-        """All groups wait: either for lanes of another call or for ever."""
+        """All groups wait: for lanes at a like instruction elsewhere, or for ever."""
         c = self.c
+        self._write_meetings()
         if c.analysis.spin_edges:
             # Spinning lanes are pending below: nothing waits above them, so they go on.
             spinning = c.name("spinning")
@@ -390,6 +391,9 @@ class Worlds:
             self._write_spinning()
             return
         self._write_deadlock()
+
+    def _write_meetings(self) -> None:
+        """See :mod:`va100.jit.meeting`, which builds on this class."""
 
     def _write_spinning(self) -> None:
         """Start again from the lowest block, giving up only when no loop of the warp spins."""

@@ -32,7 +32,8 @@ class TestPrepare:
         loaded.close()
 
     def test_refuses_in_a_called_function_too(self, engine: ReferenceEngine, arena: Arena) -> None:
-        before = ".func f()\n{\n    .reg .b32 %r1;\n    .reg .b64 %d1;\n    suq.width.b32 %r1, [%d1];\n    ret;\n}\n"
+        body = ".reg .b32 %r1; .reg .b64 %d1; suq.width.b32 %r1, [%d1]; ret;"
+        before = f".func f() {{ {body} }}\n"
         loaded = load(kernel("k", "u64", "    call f;\n    ret;\n", before=before), arena)
         with pytest.raises(errors.UnsupportedInstruction):
             engine.prepare(loaded.module, "k", Dim3(64))
