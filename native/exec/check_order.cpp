@@ -146,6 +146,14 @@ bool happens_before(const CtaState &c, const va_warp *w, uint32_t lane, const Ma
   return known_through(warp.order[lane].known, index, m.index, thread, m.epoch);
 }
 
+bool lacks_acquire(const CtaState &c, const va_warp *w, uint32_t lane, const Mark &m,
+                   uint32_t other_lane) {
+  const WarpOrder &warp = c.warps[w->warp_id];
+  if (!c.ordered || !warp.order || warp.order[lane].pending.empty()) return false;
+  return known_through(warp.order[lane].pending, static_cast<uint32_t>(c.index), m.index,
+                       m.warp * VA_LANES + other_lane, m.epoch);
+}
+
 void order_access(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
                   const Place *places) {
   WarpOrder &warp = warp_state(c, w);

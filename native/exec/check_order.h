@@ -30,6 +30,9 @@ struct Mark {
 // Whether what lane `other_lane` of the mark did is ordered before lane `lane` of a warp, now.
 bool happens_before(const CtaState &c, const va_warp *w, uint32_t lane, const Mark &m,
                     uint32_t other_lane);
+// Whether a fence after what the lane has read would have ordered them.
+bool lacks_acquire(const CtaState &c, const va_warp *w, uint32_t lane, const Mark &m,
+                   uint32_t other_lane);
 void forget_order();
 
 }  // namespace va::check

@@ -106,9 +106,9 @@ uint32_t kind_of(const Mark &m) {
   return m.writes() ? VA_ACCESS_WRITE : VA_ACCESS_READ;
 }
 
-void report(const Now &n, const Mark &m, uint32_t other, bool harmless, bool relaxed) {
+void report(const Now &n, const Mark &m, uint32_t other, bool harmless, uint32_t relaxed) {
   bool fresh = false;
-  uint32_t how = n.space | (harmless ? 16u : 0u) | (relaxed ? 32u : 0u) | kind_of(n.mark) << 8 |
+  uint32_t how = n.space | (harmless ? 16u : 0u) | relaxed << 5 | kind_of(n.mark) << 8 |
                  kind_of(m) << 12;
   va_check_finding *f = found(n.s, {VA_FOUND_RACE, n.mark.site, m.site, how}, &fresh);
   if (!f || !fresh) return;
@@ -125,10 +125,10 @@ void report(const Now &n, const Mark &m, uint32_t other, bool harmless, bool rel
 }
 
 void judge(const Now &n, const Mark &m) {
-  bool relaxed = false;
+  uint32_t relaxed = VA_RACE_PLAIN;
   if (excused(m, n.mark)) {
     if (!relies_on_lockstep(n, m)) return;
-    relaxed = true;
+    relaxed = VA_RACE_LOCKSTEP;
   }
   bool same_warp = m.cta == n.mark.cta && m.warp == n.mark.warp;
   for (uint32_t rest = m.mask; rest; rest &= rest - 1) {
@@ -136,6 +136,7 @@ void judge(const Now &n, const Mark &m) {
     bool copy = m.flags & kMarkCopy;
     if (same_warp && other == n.lane && !copy) continue;
     if (!copy && happens_before(n.c, n.w, n.lane, m, other)) continue;
+    if (!relaxed && lacks_acquire(n.c, n.w, n.lane, m, other)) relaxed = VA_RACE_NO_ACQUIRE;
     report(n, m, other, equal_values(n, m), relaxed);
     return;
   }
@@ -252,7 +253,7 @@ void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lan
       auto other = static_cast<uint32_t>(__builtin_ctz(last.mask));
       const uint8_t *theirs = now.value + (static_cast<int64_t>(other) - lane) * a.bytes;
       if (other != lane && std::memcmp(theirs, now.value, step) == 0) {
-        report(now, last, other, true, false);
+        report(now, last, other, true, VA_RACE_PLAIN);
         cell->write = now.mark;
         return;
       }

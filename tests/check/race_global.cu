@@ -146,3 +146,7 @@ FIX(result_element) { if (I == 5) out[0] = 1; if (I == 70) out[1] = 2; }
 
 BUG(prefix_ring) { int x = out[I]; out[(I + 1) % n] = x + in[I]; }
 FIX(prefix_ring) { int x = out[I]; out[I] = x + in[(I + 1) % n]; }
+
+// A loop of compare-and-swap may begin with a plain read; what it gives elsewhere may not.
+BUG(swap_loop) { int old = out[0], seen; do { seen = old; old = atomicCAS(out, seen, seen + in[T]); } while (seen != old); out[64 + I] = out[0]; }
+FIX(swap_loop) { int old = out[0], seen; do { seen = old; old = atomicCAS(out, seen, seen + in[T]); } while (seen != old); out[64 + I] = old; }

@@ -46,6 +46,12 @@ enum va_check_access_kind {
   VA_ACCESS_COPY = 3 /* cp.async */
 };
 
+enum va_race_kind {
+  VA_RACE_PLAIN = 0,
+  VA_RACE_LOCKSTEP = 1,  /* volatile accesses of one warp */
+  VA_RACE_NO_ACQUIRE = 2 /* a fence after a relaxed read would have ordered it */
+};
+
 typedef struct va_check_access {
   uint32_t site; /* 0xffffffff: not in a kernel */
   uint32_t kind;
@@ -64,7 +70,7 @@ typedef struct va_check_finding {
   va_check_access first;
   va_check_access second; /* the earlier access of a race */
   uint32_t harmless;      /* a race of equal values */
-  uint32_t relaxed;       /* a race of volatile accesses in one warp */
+  uint32_t relaxed;       /* va_race_kind */
   uint32_t has_near;
   va_allocation near;     /* the allocation an address is told relative to */
   char text[256];

@@ -259,7 +259,10 @@ def _race(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         details.append("both write the same value")
     elif raw.relaxed:
         severity = Severity.WARN
-        details.append("volatile accesses of one warp: nothing keeps its lanes in step")
+        details.append(_RELAXED[raw.relaxed])
+    elif kernel is not None and _guarded_by_swap(raw, kernel):
+        severity = Severity.INFO
+        details.append("the value read is only what a compare-and-swap expects")
     space = _SPACES[raw.space]
     if raw.has_near and space == "global":
         base, size = raw.near.base, raw.near.bytes
@@ -283,6 +286,20 @@ def _race(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         size_bytes=raw.size,
         details=tuple(details),
     )
+
+
+_RELAXED: Final = {
+    1: "volatile accesses of one warp: nothing keeps its lanes in step",
+    2: "only a relaxed read stands between them: a fence after it is missing",
+}
+
+
+def _guarded_by_swap(raw: RawFinding, kernel: CheckedKernel) -> bool:
+    """The plain read that begins a loop of compare-and-swap."""
+    for access, other in ((raw.first, raw.second), (raw.second, raw.first)):
+        if _WHAT[access.kind] == "read" and _WHAT[other.kind] == "atomic":
+            return kernel.flow.feeds_swap(access.site)
+    return False
 
 
 def _later(first: Access, second: Access) -> bool:

@@ -1,0 +1,115 @@
+"""``va100 check``: words, patterns, what is told, with shell scripts for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+
+import pytest
+
+from va100.cli import check, environment
+from va100.cli.main import main
+from va100.errors import SetupError
+
+FINDING = {
+    "type": "finding",
+    "tool": "racecheck",
+    "kind": "race",
+    "severity": "warn",
+    "title": "Race",
+    "kernel": "k",
+    "space": "shared",
+}
+
+
+@pytest.fixture(autouse=True)
+def built(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "is_built", lambda: True)
+    monkeypatch.setenv("VA100_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that leaves findings."""
+
+    def write(*findings, status=0, end=True):
+        lines = [*findings, *([{"type": "end"}] if end else [])]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        path = tmp_path / "program"
+        body = f'cat > "$VA100_CHECK_REPORT" <<\'END\'\n{text}END\necho "$VA100_CHECK"\n'
+        path.write_text(f"#!/bin/sh\n{body}exit {status}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("words", "spelled"),
+    [
+        ("check --json a.cu", "check --json=- a.cu"),
+        ("check --tool all --json a.cu --json", "check --tool all --json=- a.cu --json"),
+        ("check a.cu --json", "check a.cu --json"),
+        ("check --json=f a.cu", "check --json=f a.cu"),
+        ("check --tool", "check --tool"),
+    ],
+)
+def test_spelled_out(words, spelled):
+    assert check.spelled_out(words.split()) == spelled.split()
+
+
+@pytest.mark.parametrize(
+    ("forms", "name", "fits"),
+    [
+        ([], "anything", True),
+        (["red"], "my_reduce", True),
+        (["kns=red", "scan"], "prescan", True),
+        (["kne=reduce"], "my_reduce", False),
+        (["kernel_name=reduce"], "reduce", True),
+        (["regex=^my_.*e$"], "my_reduce", True),
+        (["a.c"], "abc", False),
+        (["x=red"], "red", False),
+    ],
+)
+def test_kernel_patterns(forms, name, fits):
+    assert bool(re.search(check._kernel_pattern(forms), name)) is fits
+
+
+def test_a_broken_expression_is_refused():
+    with pytest.raises(SetupError, match="regular expression"):
+        check._kernel_pattern(["regex=("])
+
+
+def test_tools():
+    assert check._tools("all") == ("memcheck", "initcheck", "synccheck", "racecheck")
+    assert check._tools("racecheck,memcheck") == ("racecheck", "memcheck")
+    with pytest.raises(argparse.ArgumentTypeError, match="valgrind"):
+        check._tools("memcheck,valgrind")
+
+
+class TestRun:
+    def test_the_tools_reach_the_program(self, program, capfd):
+        words = ["check", "--tool", "memcheck,racecheck", "--strict-warp", program()]
+        assert main(words) == 0
+        outcome = capfd.readouterr()
+        assert outcome.out == "memcheck,racecheck,strict-warp\n"
+        assert "ERROR SUMMARY: 0 errors" in outcome.err
+
+    def test_levels(self, program, capfd):
+        words = ["check", "--tool", "racecheck", "--error-exitcode", "5"]
+        mild = {**FINDING, "severity": "info", "title": "Mild"}
+        path = program(FINDING, mild, {**FINDING, "severity": "error", "title": "Bad"})
+        assert main([*words, path]) == 5
+        assert "Mild" not in capfd.readouterr().err
+        assert main([*words, "--racecheck-detect-level", "info", path]) == 5
+        assert "Mild" in capfd.readouterr().err
+        assert main([*words, "--racecheck-detect-level", "error", path]) == 5
+        assert "1 error, 0 warnings" in capfd.readouterr().err
+
+    def test_warnings_are_no_errors(self, program):
+        assert main(["check", "--error-exitcode", "5", program(FINDING)]) == 0
+
+    def test_a_program_that_was_cut_short(self, program, capfd):
+        assert main(["check", program(FINDING, status=4, end=False)]) == 4
+        assert "ended early" in capfd.readouterr().err
