@@ -10,7 +10,7 @@
 extern "C" {
 uint32_t va_h_bar_sync(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 void va_h_bar_arrive(va_warp *, uint32_t, uint32_t, uint32_t);
-void va_h_spin(va_warp *);
+void va_h_spin(va_warp *, uint32_t);
 void va_h_check(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);
 uint32_t va_h_span(va_warp *, uint64_t, uint64_t, uint64_t, uint64_t);
 void va_h_fault(va_warp *, uint32_t site, uint32_t kind, uint32_t mask, const char *text);

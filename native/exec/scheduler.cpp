@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -26,22 +25,6 @@ constexpr size_t kGuardBytes = 4096;
 constexpr size_t kStackReserve = 128 * 1024;
 constexpr size_t kStacksKept = 256;
 constexpr uint64_t kSpinRoundLimit = 200'000;
-
-// ------------------------------------------------------------------ printf order
-
-struct OutputKey {
-  uint64_t cta;
-  uint32_t warp;
-  uint64_t sequence;
-  bool operator<(const OutputKey &o) const {
-    return std::tie(cta, warp, sequence) < std::tie(o.cta, o.warp, o.sequence);
-  }
-};
-
-std::mutex g_output_mutex;
-std::map<OutputKey, std::string> g_pending;
-std::string g_output;
-uint64_t g_sequence = 0;
 
 // ------------------------------------------------------------------ stacks
 
@@ -425,6 +408,7 @@ void report_spin_deadlock(Worker *worker) {
   for (auto &cta : worker->resident) {
     for (Warp &warp : cta->warps) {
       if (warp.state == WarpState::kDone) continue;
+      f.site = warp.site;
       locate(&f, worker->launch->request, &warp.view, 0);
       snprintf(f.text, sizeof f.text,
                "deadlock: every resident warp only spins; %zu CTAs are resident on this worker "
@@ -618,18 +602,6 @@ void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane, uint64_t 
   _longjmp(worker->escape, 1);
 }
 
-void print(va_warp *view, const std::string &text) {
-  Cta *cta = warp_of(view)->cta;
-  std::lock_guard<std::mutex> lock(g_output_mutex);
-  g_pending[{cta->index, view->warp_id, g_sequence++}] = text;
-}
-
-void flush_output(Launch *) {
-  std::lock_guard<std::mutex> lock(g_output_mutex);
-  for (auto &[key, text] : g_pending) g_output += text;
-  g_pending.clear();
-}
-
 }  // namespace va
 
 // ------------------------------------------------------------------ barriers, called by kernels
@@ -674,7 +646,7 @@ extern "C" {
 uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
                        uint32_t lanes);
 void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads);
-void va_h_spin(va_warp *w);
+void va_h_spin(va_warp *w, uint32_t site);
 
 uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
                        uint32_t lanes) {
@@ -694,9 +666,10 @@ void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads) {
 }
 
 // A loop that may wait for another thread has used up its turn.
-void va_h_spin(va_warp *w) {
+void va_h_spin(va_warp *w, uint32_t site) {
   Warp *warp = va::warp_of(w);
   if (!warp->cta->worker->fibers) return;
+  warp->site = site;
   va::yield(warp);
 }
 
@@ -730,14 +703,6 @@ int va_exec_launch(va_launch *request) {
   va::check_end(&launch);
   va::flush_output(&launch);
   return static_cast<int>(request->fault.kind);
-}
-
-size_t va_exec_take_output(char *buffer, size_t capacity) {
-  std::lock_guard<std::mutex> lock(va::g_output_mutex);
-  size_t n = std::min(capacity, va::g_output.size());
-  std::memcpy(buffer, va::g_output.data(), n);
-  va::g_output.erase(0, n);
-  return n;
 }
 
 }  // extern "C"

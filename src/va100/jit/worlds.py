@@ -335,6 +335,7 @@ class Worlds:
             turn = c.name("turn")
             c.line(f"br i1 {rested}, label %{turn}, label %F{target}, !prof !1")
             c.label(turn)
+            c.begin_instruction(self.blocks[target].start)  # a deadlock is told to be here
             self._rest()
             c.line(f"br label %F{target}")
         if self.uses_above:
@@ -444,8 +445,8 @@ class Worlds:
     def _rest(self) -> None:
         c = self.c
         c.line(f"store i32 {SPIN_BUDGET}, ptr %budget")
-        c.declare("va_h_spin", "declare void {}(ptr)")
-        c.line("call void @va_h_spin(ptr %w)")
+        c.declare("va_h_spin", "declare void {}(ptr, i32)")
+        c.line(f"call void @va_h_spin(ptr %w, i32 {c.site})")
 
 
 def _bit(block: int) -> int:

@@ -309,3 +309,20 @@ def test_deadlock_blames_a_thread_that_exists(run: Run) -> None:
         run("u64", body, [OUT], block=(7, 3, 2))
     x, y, z = caught.value.thread
     assert (x < 7, y < 3, z < 2) == (True, True, True)
+
+
+@pytest.mark.parametrize("spin", ["ld.volatile.global.u32 %r20, [%d60];", "nanosleep.u32 20;"])
+def test_a_spinning_warp_is_told_with_its_line(run: Run, spin: str) -> None:
+    body = f"""
+    mov.u32 %r21, 0;
+    mov.u32 %r20, 0;
+WAIT:
+    {spin}
+    setp.eq.u32 %p0, %r20, %r21;
+    @%p0 bra WAIT;
+    ret;
+"""
+    with pytest.raises(errors.Deadlock) as caught:
+        run("u64", body, [OUT])
+    assert caught.value.instruction == spin
+    assert caught.value.line > 0

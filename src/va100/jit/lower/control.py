@@ -122,9 +122,9 @@ def _nanosleep(c: Context, op: Operation) -> None:
     """A hint to let others run; it takes the time it names."""
     if c.timed:
         sleep(c, c.read_sized(c.instruction.operands[0], PtxType.U32))
-    c.declare("va_h_spin", "declare void {}(ptr)")
+    c.declare("va_h_spin", "declare void {}(ptr, i32)")
     c.needs_fibers = True
-    c.line("call void @va_h_spin(ptr %w)")
+    c.line(f"call void @va_h_spin(ptr %w, i32 {c.site})")
 
 
 def _nothing(c: Context, op: Operation) -> None:
