@@ -57,6 +57,11 @@ def print_function(function: Function) -> str:
     return "\n".join(_function(function))
 
 
+def print_variable(variable: Variable) -> str:
+    """Print one variable's declaration, ``;`` included."""
+    return _variable(variable) + ";"
+
+
 def print_instruction(instruction: Instruction) -> str:
     """Print one instruction, ``;`` included."""
     guard = ""
