@@ -83,7 +83,9 @@ def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
 
     name, compiled = jit.checked_kernels[number - 1]
     layout = compiled.lay_out()
-    return CheckedKernel(name, compiled.sites, VariantFlow(layout.functions, layout.flows))
+    return CheckedKernel(
+        name, compiled.sites, VariantFlow(layout.functions, layout.flows, compiled.ptx.files)
+    )
 
 
 @functools.cache
