@@ -6,13 +6,21 @@ thread last seen there has gone round the barrier; one that returned early was n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from va100.ptx.cfg import FlowGraph
-from va100.ptx.program import Address, Operand, Register, Symbol
+from va100.ptx.program import (
+    Address,
+    Location,
+    Operand,
+    Register,
+    Scope,
+    Statement,
+    Symbol,
+)
 
 _LOAD_OPERANDS: Final = 2
 _SWAP_OPERANDS: Final = 4
@@ -77,8 +85,7 @@ class VariantFlow:
             return None
         known = {
             (other.file, other.line, other.column): other.inlined_at
-            for other in self.flows[where[0]].locations
-            if other is not None
+            for other in _locations(self.flows[where[0]].function.body or ())
         }
         frame, outer = (location.file, location.line), location.inlined_at
         first, seen = frame, set[tuple[int, int, int]]()
@@ -96,6 +103,15 @@ class VariantFlow:
             if start <= site < start + len(self.flows[name].instructions):
                 return name, site - start
         return None
+
+
+def _locations(body: Sequence[Statement]) -> Iterator[Location]:
+    """Every ``.loc`` of a function, also those no instruction follows."""
+    for statement in body:
+        if isinstance(statement, Location):
+            yield statement
+        elif isinstance(statement, Scope):
+            yield from _locations(statement.body)
 
 
 def _of_toolkit(path: str) -> bool:

@@ -56,13 +56,22 @@ LOCATED = """
     st.global.u32 [%d1], %r1;
     .loc 3 5 1, function_name $L__info, inlined_at 2 7 3
     red.global.add.u32 [%d1], %r1;
+    .loc 2 9 1, function_name $L__info, inlined_at 1 50 2
+    .loc 2 8 1, function_name $L__info, inlined_at 2 9 1
+    bar.sync 0;
     ret;
 """
 FILES = {1: "main.cu", 2: "/opt/cuda/include/intrinsics.hpp", 3: "helpers.cuh"}
 
 
 @pytest.mark.parametrize(
-    ("opcode", "place"), [("mov", ("main.cu", 30)), ("st", ("main.cu", 41)), ("red", (FILES[3], 5))]
+    ("opcode", "place"),
+    [
+        ("mov", ("main.cu", 30)),
+        ("st", ("main.cu", 41)),
+        ("red", (FILES[3], 5)),
+        ("bar", ("main.cu", 50)),
+    ],
 )
 def test_source_is_the_programs_own(opcode, place):
     flow = flow_of(LOCATED)
