@@ -68,6 +68,17 @@ std::string compiler_explain(uint64_t compiler_id, uint64_t variant_id, const va
   return buffer.get();
 }
 
+void compiler_launch(uint64_t compiler_id, uint64_t variant_id, va_launch *launch) {
+  const va_backend *const b = g_backend.load(std::memory_order_acquire);
+  if (b && b->launch) {
+    b->launch(compiler_id, variant_id, launch);
+    return;
+  }
+  launch->fault.kind = VA_FAULT_RESOURCES;
+  std::strncpy(launch->fault.text, "the interpreter that was to run it has ended",
+               sizeof launch->fault.text - 1);
+}
+
 bool price(va_launch_record *records, size_t count) {
   const va_backend *const b = g_backend.load(std::memory_order_acquire);
   return b && b->price && b->price(records, count) == 0;

@@ -16,6 +16,8 @@ void compiler_unload(va_module *module);
 int compiler_compile(uint64_t compiler_id, const uint32_t block[3], va_variant *out,
                      uint64_t *variant_id, std::string *text);
 std::string compiler_explain(uint64_t compiler_id, uint64_t variant_id, const va_fault &fault);
+// Run a launch of a variant without machine code.
+void compiler_launch(uint64_t compiler_id, uint64_t variant_id, va_launch *launch);
 // Fill durations in; false when nobody can.
 bool price(va_launch_record *records, size_t count);
 

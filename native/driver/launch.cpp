@@ -272,7 +272,10 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   const uint64_t footprint_bytes = footprint_of(f, block.data());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
-    va_exec_launch(&request);
+    if (variant.code.flags & VA_INTERPRETED)
+      compiler_launch(f.compiler_id, variant.id, &request);
+    else
+      va_exec_launch(&request);
   }
   log_run(f, variant, s, stream, counters.data(), footprint_bytes);
   if (request.fault.kind)

@@ -164,7 +164,8 @@ namespace {
 using Lock = std::lock_guard<std::mutex>;
 
 // Lanes' last sites, for barriers and masks that some lane never reaches.
-void note_site(WarpOrder &warp, uint32_t lanes, uint32_t site) {
+void note_site(const State &s, WarpOrder &warp, uint32_t lanes, uint32_t site) {
+  if (!s.on(VA_CHECK_SYNC)) return;
   for (uint32_t lane = 0; lane < VA_LANES; lane++)
     warp.last_site[lane] = lanes >> lane & 1 ? site : warp.last_site[lane];
 }
@@ -173,7 +174,8 @@ void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const ui
                  const uint8_t *values, uint64_t limit) {
   CtaState &c = cta_state(s, warp_of(w)->cta);
   WarpOrder &warp = warp_state(c, w);
-  note_site(warp, lanes, a.site);
+  note_site(s, warp, lanes, a.site);
+  if (!(s.tools & (VA_CHECK_MEMORY | VA_CHECK_INIT | VA_CHECK_RACE))) return;
   Place places[VA_LANES];
   uint32_t good = 0;
   for (uint32_t m = lanes; m; m &= m - 1) {
@@ -309,7 +311,7 @@ void va_h_check_sync(va_warp *w, uint32_t site, uint32_t lanes, const uint32_t *
   const Lock lock(s.mutex);
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC)) check_masks(s, c, w, site, lanes, members);
-  note_site(warp_state(c, w), lanes, site);
+  note_site(s, warp_state(c, w), lanes, site);
   if (!s.on(VA_CHECK_RACE) || (!orders && s.on(VA_CHECK_STRICT_WARP))) return;
   for (uint32_t rest = lanes; rest;) {
     uint32_t group = members[__builtin_ctz(rest)] & lanes;
@@ -328,8 +330,8 @@ void va_h_check_bar(va_warp *w, uint32_t site, uint32_t lanes, uint32_t here, ui
   const Lock lock(s.mutex);
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC))
-    check_barrier(s, c, w, site, lanes, here & w->live, id, threads, waits != 0);
-  note_site(warp_state(c, w), lanes, site);
+    check_barrier(s, c, w, site, lanes, here & w->live, id, threads, waits);
+  note_site(s, warp_state(c, w), lanes, site);
   arrive(c, w, id, lanes, threads);
 }
 
@@ -339,7 +341,7 @@ void va_h_check_fence(va_warp *w, uint32_t site, uint32_t lanes, uint32_t scope)
   State &s = state();
   const Lock lock(s.mutex);
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
-  note_site(warp_state(c, w), lanes, site);
+  note_site(s, warp_state(c, w), lanes, site);
   if (s.on(VA_CHECK_RACE)) order_fence(s, c, w, lanes, scope);
 }
 
@@ -356,7 +358,7 @@ void va_h_check_copy(va_warp *w, uint64_t info, uint32_t lanes, const uint64_t *
   source.kind = kLoad;
   target.space = kShared;
   target.kind = kStore;
-  note_site(warp_state(c, w), lanes, target.site);
+  note_site(s, warp_state(c, w), lanes, target.site);
   for (uint32_t m = lanes; m; m &= m - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(m));
     Place place;

@@ -243,7 +243,7 @@ void barrier_released(Cta *cta, uint32_t id, bool all);
 void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes,
                  const uint32_t *members);
 void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes, uint32_t here,
-                   uint32_t id, uint32_t threads, bool waits);
+                   uint32_t id, uint32_t threads, uint32_t waits);
 void check_finished_warps(State &s, CtaState &c);
 
 }  // namespace va::check

@@ -50,7 +50,7 @@ void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lane
 }
 
 void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes, uint32_t here,
-                   uint32_t id, uint32_t threads, bool waits) {
+                   uint32_t id, uint32_t threads, uint32_t waits) {
   WarpOrder &warp = warp_state(c, w);
   BarrierState &b = c.barriers[id];
   bool fresh = false;
@@ -65,6 +65,11 @@ void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t la
   b.counted = true;
   b.expected = threads;
   if (!waits) return;
+  if (waits & 2) {
+    va_check_finding *f = found(s, {VA_FOUND_PARTED_WARP, site, kNoSite, 0}, &fresh);
+    if (f && fresh)
+      describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread_of(w, __builtin_ctz(lanes)));
+  }
   if (here & ~lanes) {
     va_check_finding *f = found(s, {VA_FOUND_SKIPPED, site, kNoSite, 0}, &fresh);
     if (f && fresh)

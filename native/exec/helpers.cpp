@@ -37,6 +37,8 @@ extern const HelperEntry kConvertHelpers[];
 extern const HelperEntry kRuntimeHelpers[];
 extern const HelperEntry kMatrixHelpers[];
 extern const HelperEntry kCheckHelpers[];
+extern const HelperEntry kTextureHelpers[];
+extern const HelperEntry kSurfaceHelpers[];
 
 namespace {
 
@@ -110,7 +112,8 @@ const std::unordered_map<std::string, const void *> &table() {
                                     kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers, kCheckHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
-    for (const HelperEntry *e = kAsyncHelpers; e->name; e++) (*map)[e->name] = e->address;
+    for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers})
+      for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();
   return *all;

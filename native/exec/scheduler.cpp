@@ -13,8 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "check_state.h"
-#include "worker.h"
+#include "check_state.h"  // and worker.h
 
 namespace va {
 namespace {
@@ -53,8 +52,7 @@ void return_stack(Worker *worker, Stack stack) {
 }
 
 struct StackBounds {
-  uint64_t base = 0;
-  uint64_t bytes = 0;
+  uint64_t base = 0, bytes = 0;
 };
 
 // Asked for once: for the first thread of a process the C library reads the whole memory map.
@@ -347,7 +345,14 @@ bool all_at_barriers(const Cta *cta) {
   return cta->live_warps != 0;
 }
 
-void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane);
+void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane) {
+  uint32_t linear = view->warp_id * VA_LANES + lane;
+  const va_warp *first = &warp_of(view)->cta->warps[0].view;
+  for (int i = 0; i < 3; i++) f->ctaid[i] = first->ctaid[i];
+  f->tid[0] = linear % request->block[0];
+  f->tid[1] = linear / request->block[0] % request->block[1];
+  f->tid[2] = linear / request->block[0] / request->block[1];
+}
 
 void report_barrier_deadlock(Cta *cta) {
   for (Warp &warp : cta->warps) {
@@ -547,15 +552,6 @@ uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered
   uint32_t workers = request->workers;
   if (!workers) workers = std::max(1u, std::thread::hardware_concurrency());
   return static_cast<uint32_t>(std::min<uint64_t>(workers, cta_count));
-}
-
-void locate(va_fault *f, const va_launch *request, const va_warp *view, uint32_t lane) {
-  uint32_t linear = view->warp_id * VA_LANES + lane;
-  const va_warp *first = &warp_of(view)->cta->warps[0].view;
-  for (int i = 0; i < 3; i++) f->ctaid[i] = first->ctaid[i];
-  f->tid[0] = linear % request->block[0];
-  f->tid[1] = linear / request->block[0] % request->block[1];
-  f->tid[2] = linear / request->block[0] / request->block[1];
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ from va100.jit.native import Fault
 if TYPE_CHECKING:
     from va100.check.explain import CheckedKernel
     from va100.check.session import Session
+    from va100.debug.interpreted import Choosing
 
 STRICT_WARP: Final = "strict-warp"
 
@@ -83,7 +84,31 @@ def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
 
     name, compiled = jit.checked_kernels[number - 1]
     layout = compiled.lay_out()
-    return CheckedKernel(name, compiled.sites, VariantFlow(layout.functions, layout.flows))
+    return CheckedKernel(
+        name, compiled.sites, VariantFlow(layout.functions, layout.flows, compiled.ptx.files)
+    )
+
+
+def watched(settings: Settings, compiler: Compiler) -> Compiler:
+    """The compiler, or one whose launches can be watched, if the settings ask for that."""
+    if not settings.trace and not settings.debug:
+        return compiler
+    # Only imported when asked for, as the oracle is.
+    from va100.debug.interpreted import Relay, Structures, WatchedCompiler  # noqa: PLC0415
+    from va100.debug.trace import Tracer, open_trace, read_options  # noqa: PLC0415
+    from va100.jit.native import Launch, Variant  # noqa: PLC0415
+    from va100.reference.engine import ReferenceEngine  # noqa: PLC0415
+
+    watchers: list[Choosing] = []
+    if settings.trace:
+        options = read_options(settings.trace)
+        watchers.append(Tracer(options, open_trace(options, sys.stderr).write))
+    relay = Relay(watchers)
+    structures = Structures(variant=Variant, launch=Launch)
+    return WatchedCompiler(
+        compiler, ReferenceEngine(watcher=relay), relay, structures,
+        lambda text: sys.stderr.write(f"va100: {text}\n"),
+    )  # fmt: skip
 
 
 @functools.cache
@@ -91,7 +116,9 @@ def connect() -> Backend:
     """Register the compiler with the native driver of this process, once."""
     settings = Settings.from_environment()
     jit = _jit(settings)
-    backend = Backend(compiler=JitCompiler(jit), chip=settings.chip, fault_type=Fault)
+    backend = Backend(
+        compiler=watched(settings, JitCompiler(jit)), chip=settings.chip, fault_type=Fault
+    )
     backend.register()
     if settings.report is not None:
         begin_report(

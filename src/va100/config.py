@@ -36,6 +36,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
     "VA100_CHECK_REPORT": "file that their findings are written to",
     "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check",
+    "VA100_TRACE": "instructions of chosen threads to print: kernel=saxpy,cta=0,thread=0-3",
 }
 """What a person may set, with its meaning; the native core knows a few more for itself."""
 
@@ -60,6 +61,10 @@ class Settings:
     check_report: Path | None = None
     check_kernels: str = ""
     """Empty: all."""
+    trace: str = ""
+    """What :mod:`va100.debug.trace` reads; empty: no trace."""
+    debug: str = ""
+    """``terminal``, or a file of debugger commands; empty: no debugger."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -86,6 +91,8 @@ class Settings:
             check=_check_tools(variables.get("VA100_CHECK", "")),
             check_report=_path(variables.get("VA100_CHECK_REPORT", "")),
             check_kernels=variables.get("VA100_CHECK_KERNELS", ""),
+            trace=variables.get("VA100_TRACE", ""),
+            debug=variables.get("VA100_DEBUG", ""),
         )
 
     @property
@@ -110,6 +117,10 @@ class Settings:
             spelled["VA100_CHECK_KERNELS"] = self.check_kernels
         if self.check_report is not None:
             spelled["VA100_CHECK_REPORT"] = str(self.check_report)
+        if self.trace:
+            spelled["VA100_TRACE"] = self.trace
+        if self.debug:
+            spelled["VA100_DEBUG"] = self.debug
         return spelled
 
 

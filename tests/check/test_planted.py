@@ -98,7 +98,7 @@ CASES = {
         "half_warp": Case("divergent-warp"),
         "one_warp": Case("divergent-block"),
         "trip_count": Case("deadlock|divergent-warp"),
-        "both_branches": Case("deadlock"),
+        "both_branches": Case("divergent-warp"),
         "counts_differ": Case("barrier-count", block=96),
         "count_too_high": Case("deadlock"),
         "count_uneven": Case("illegal-instruction", n=40),

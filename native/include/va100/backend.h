@@ -2,7 +2,7 @@
  *
  * The driver calls these; Python fills them in (src/va100/driver/compile.py).  A process without
  * Python starts one lazily at the first call.  Nothing here is on the launch path: a launch whose
- * (kernel, block shape) was compiled before never crosses. */
+ * (kernel, block shape) was compiled before never crosses, unless somebody watches the kernel. */
 #ifndef VA100_BACKEND_H
 #define VA100_BACKEND_H
 #include "va100/exec.h"
@@ -69,6 +69,8 @@ typedef struct va_backend {
   /* A kernel faulted: describe it for the log and the error string. */
   void (*explain)(uint64_t compiler_id, uint64_t variant_id, const va_fault *fault, char *text,
                   size_t text_bytes);
+  /* Run a launch of a VA_INTERPRETED variant to its end; fill its counters and its fault. */
+  void (*launch)(uint64_t compiler_id, uint64_t variant_id, va_launch *launch);
 } va_backend;
 
 /* Hand the driver its compiler; NULL takes it away (interpreter exit). */

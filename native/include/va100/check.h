@@ -36,6 +36,7 @@ enum va_check_kind {
   VA_FOUND_MASK_WITHOUT_CALLER = 36,
   VA_FOUND_MASKS_DIFFER = 37,
   VA_FOUND_MISSING_LANE = 38,   /* a named lane never came; second.site as above */
+  VA_FOUND_PARTED_WARP = 39,    /* lanes of a warp come to one barrier in different places */
   VA_FOUND_RACE = 64
 };
 

@@ -50,7 +50,8 @@ typedef void (*va_warp_function)(va_warp *first, uint32_t count);
 enum va_variant_flags {
   VA_USES_BARRIERS = 1, /* warps need stacks of their own */
   VA_ORDERED = 2,       /* result depends on the order of CTAs: one worker */
-  VA_FREES = 4          /* frees memory: no region may be remembered */
+  VA_FREES = 4,         /* frees memory: no region may be remembered */
+  VA_INTERPRETED = 8    /* no machine code: the backend runs launches, to be watched */
 };
 
 /* Machine code of one kernel for one block shape. The memory behind it outlives the module. */

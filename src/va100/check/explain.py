@@ -59,7 +59,7 @@ _OUT_OF_BOUNDS, _MISALIGNED, _FREED, _FOREIGN = 1, 2, 3, 4
 _INVALID_FREE, _DOUBLE_FREE, _LEAK, _FAULT, _BAD_RANGE = 5, 6, 7, 8, 9
 _UNINITIALISED = 16
 _DIVERGED_WARP, _DIVERGED_BLOCK, _SKIPPED, _COUNTS = 32, 33, 34, 35
-_WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE = 36, 37, 38
+_WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE, _PARTED = 36, 37, 38, 39
 _RACE = 64
 _BY_FLOW: Final = frozenset({_DIVERGED_WARP, _DIVERGED_BLOCK, _MISSING_LANE})
 _FAULTS: Final = {
@@ -96,11 +96,14 @@ def _access(raw: RawAccess, kernel: CheckedKernel | None) -> Access | None:
     x, y, z = raw.ctaid
     i, j, k = raw.tid
     site = kernel.sites[raw.site] if raw.site < len(kernel.sites) else None
+    file, line = kernel.flow.source_of(raw.site) or ("", 0)
+    if site is not None and not line:
+        file, line = site.file, site.source_line or site.line
     return Access(
         what=_WHAT.get(raw.kind, "read"),
         function=short_name(site.function) if site else "",
-        file=site.file if site else "",
-        line=(site.source_line or site.line) if site else 0,
+        file=file,
+        line=line,
         instruction=site.text if site else "",
         cta=(x, y, z),
         thread=(i, j, k),
@@ -241,6 +244,7 @@ _SYNCHRONISATION: Final = {
     _DIVERGED_WARP: ("divergent-warp", "Barrier error: divergent threads in a warp", True),
     _DIVERGED_BLOCK: ("divergent-block", "Barrier error: divergent threads in a block", True),
     _SKIPPED: ("divergent-warp", "Barrier error: its guard is false in some lanes", False),
+    _PARTED: ("divergent-warp", "Barrier error: a warp comes to it in different places", False),
     _COUNTS: ("barrier-count", "Barrier error: warps expect different counts of threads", False),
     _WITHOUT_CALLER: ("mask-without-caller", "Invalid mask: it lacks a lane that executes", False),
     _MASKS_DIFFER: ("masks-differ", "Invalid mask: lanes that it names give another", False),

@@ -6,16 +6,25 @@ thread last seen there has gone round the barrier; one that returned early was n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from va100.ptx.cfg import FlowGraph
-from va100.ptx.program import Operand
+from va100.ptx.program import (
+    Address,
+    Location,
+    Operand,
+    Register,
+    Scope,
+    Statement,
+    Symbol,
+)
 
 _LOAD_OPERANDS: Final = 2
 _SWAP_OPERANDS: Final = 4
+_LONGEST_CHAIN: Final = 16
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,8 @@ class VariantFlow:
 
     functions: Sequence[str]
     flows: Mapping[str, FlowGraph]
+    files: Mapping[int, str] = field(default_factory=dict)
+    """Names of source files by their number in the PTX."""
 
     @cached_property
     def _starts(self) -> dict[str, int]:
@@ -54,20 +65,78 @@ class VariantFlow:
         if len(load.operands) != _LOAD_OPERANDS:
             return False
         target, address = load.operands
-        names = _copies(flow, target)
+        place, names = _origin(flow, address), _copies(flow, target)
         return any(
             operation.combine == "cas"
             and len(swap.operands) == _SWAP_OPERANDS
-            and swap.operands[1] == address
+            and _origin(flow, swap.operands[1]) == place
             and swap.operands[2] in names
             for swap, operation in zip(flow.instructions, flow.operations, strict=True)
         )
+
+    def source_of(self, site: int) -> tuple[str, int] | None:
+        """File and line of a site in the program's own text, not in a toolkit's header.
+
+        Code of a header stands where it was inlined.
+        """
+        where = self._locate(site)
+        location = self.flows[where[0]].locations[where[1]] if where is not None else None
+        if where is None or location is None:
+            return None
+        known = {
+            (other.file, other.line, other.column): other.inlined_at
+            for other in _locations(self.flows[where[0]].function.body or ())
+        }
+        frame, outer = (location.file, location.line), location.inlined_at
+        first, seen = frame, set[tuple[int, int, int]]()
+        while outer is not None and _of_toolkit(self.files.get(frame[0], "")):
+            if outer in seen:
+                break
+            seen.add(outer)
+            frame, outer = (outer[0], outer[1]), known.get(outer)
+        if _of_toolkit(self.files.get(frame[0], "")):
+            frame = first
+        return self.files.get(frame[0], ""), frame[1]
 
     def _locate(self, site: int) -> tuple[str, int] | None:
         for name, start in self._starts.items():
             if start <= site < start + len(self.flows[name].instructions):
                 return name, site - start
         return None
+
+
+def _locations(body: Sequence[Statement]) -> Iterator[Location]:
+    """Every ``.loc`` of a function, also those no instruction follows."""
+    for statement in body:
+        if isinstance(statement, Location):
+            yield statement
+        elif isinstance(statement, Scope):
+            yield from _locations(statement.body)
+
+
+def _of_toolkit(path: str) -> bool:
+    folder = path.replace("\\", "/").rpartition("/")[0]
+    return "cuda" in folder and "/include" in folder
+
+
+def _origin(flow: FlowGraph, operand: Operand | None) -> Operand | None:
+    """An address by the symbol or register that it was first made from."""
+    if not isinstance(operand, Address):
+        return operand
+    base, offset = operand.base, operand.offset
+    for _ in range(_LONGEST_CHAIN):
+        if isinstance(base, Symbol):
+            base, offset = Symbol(base.name), offset + base.offset
+            break
+        sources = [
+            i.operands[1]
+            for i, o in zip(flow.instructions, flow.operations, strict=True)
+            if o.opcode in ("mov", "cvta") and i.operands[0] == base
+        ]
+        if len(sources) != 1 or not isinstance(sources[0], (Register, Symbol)):
+            break
+        base = sources[0]
+    return Address(base, offset)
 
 
 def _copies(flow: FlowGraph, start: Operand | None) -> list[Operand]:

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from va100 import errors
 from va100.driver.names import short_name
@@ -58,6 +58,14 @@ class Variant(Protocol):
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
         """The exception a fault stands for."""
+        ...
+
+
+class Interpreted(Variant, Protocol):
+    """A kernel without machine code: its ``native`` has the flag ``VA_INTERPRETED``."""
+
+    def launch(self, request: int) -> None:
+        """Run the ``va_launch`` at an address to its end; fill its counters and its fault."""
         ...
 
 
@@ -133,6 +141,9 @@ _EXPLAIN = ctypes.CFUNCTYPE(
 )  # fmt: skip
 
 
+_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+
+
 class _Backend(ctypes.Structure):
     _fields_ = (
         ("size", ctypes.c_uint32),
@@ -142,6 +153,7 @@ class _Backend(ctypes.Structure):
         ("compile", _COMPILE),
         ("price", _PRICE),
         ("explain", _EXPLAIN),
+        ("launch", _LAUNCH),
     )
 
 
@@ -196,6 +208,7 @@ class Backend:
             compile=_COMPILE(self._compile),
             price=_PRICE(self._price),
             explain=_EXPLAIN(self._explain),
+            launch=_LAUNCH(self._launch),
         )
         library().va_set_backend(ctypes.byref(self._native))
 
@@ -286,6 +299,14 @@ class Backend:
             _write(text, room, str(error))
 
         _guarded(act, text, room)
+
+
+    # ---------------------------------------------------------- launch
+
+    def _launch(self, compiler_id: int, variant_id: int, request: int) -> None:
+        del compiler_id
+        # Only variants that say so are launched here.
+        cast("Interpreted", self.variants[variant_id]).launch(request)
 
 
 def config_of(record: LaunchRecord) -> LaunchConfig:

@@ -21,6 +21,8 @@ from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
 from va100.ptx.types import PtxType, Space
 
+PARTED: Final = 3
+"""How lanes of a warp wait at a barrier that wants them in one place, and come in several."""
 _LOAD, _STORE, _ATOMIC, _REDUCTION = range(4)
 _ORDERS: Final[Mapping[str, int]] = {
     "": 0, "weak": 0, "volatile": 1, "relaxed": 2, "mmio": 2, "acquire": 3, "release": 4,

@@ -23,8 +23,8 @@ from va100.ptx.program import (
 from va100.ptx.video import whole_register
 
 WITHOUT_DESTINATION: Final = frozenset(
-    "st red bra brx membar fence ret exit trap brkpt prefetch prefetchu nanosleep pmevent "
-    "discard applypriority fence cp stackrestore".split()
+    "st sust sured red bra brx membar fence ret exit trap brkpt prefetch prefetchu nanosleep "
+    "pmevent discard applypriority fence cp stackrestore".split()
 )
 TERMINATORS: Final = frozenset({"bra", "brx", "ret", "exit"})
 

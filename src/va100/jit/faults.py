@@ -10,7 +10,13 @@ from va100.gpu.arena import Arena
 from va100.jit.compile import Site
 from va100.jit.native import Fault
 
-_SPACES: Final[Mapping[int, str]] = {0: "generic", 1: "global", 2: "shared", 3: "local"}
+_SPACES: Final[Mapping[int, str]] = {
+    0: "generic",
+    1: "global",
+    2: "shared",
+    3: "local",
+    6: "surface",
+}
 
 
 def describe_fault(
@@ -36,7 +42,7 @@ def describe_fault(
         }
         if fault.kind == 2:
             return errors.MisalignedAddress(**where, **place)
-        nearest = arena.describe(int(fault.address)) if space not in ("shared", "local") else ""
+        nearest = text or _nearest(arena, space, int(fault.address))
         return errors.IllegalAddress(**where, nearest=nearest, **place)
     if fault.kind == 3:
         return errors.TrapExecuted(**place)
@@ -51,3 +57,7 @@ def describe_fault(
         return errors.StackOverflow(text, **place)
     kind = errors.Deadlock if fault.kind == 6 else errors.IllegalInstruction
     return kind(text or "illegal instruction", **place)
+
+
+def _nearest(arena: Arena, space: str, address: int) -> str:
+    return "" if space in ("shared", "local", "surface") else arena.describe(address)

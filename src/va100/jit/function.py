@@ -33,6 +33,7 @@ from va100.jit.lower.matrix import lower_matrix
 from va100.jit.lower.memory import lower_memory
 from va100.jit.lower.move import lower_move
 from va100.jit.lower.stack import lower_stack
+from va100.jit.lower.texture import lower_texture
 from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.meeting import write_meetings
@@ -52,11 +53,6 @@ COUNTERS_PER_BLOCK: Final = 3
 """Converged executions, masked executions, active lanes of masked executions."""
 
 
-def _refuse_family(c: Context, op: Operation) -> None:
-    """Families parsed and verified, executed by a later version."""
-    raise c.refuse("this instruction family is not executed yet")
-
-
 LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.INTEGER: lower_integer,
     Family.LOGIC: lower_integer,
@@ -73,7 +69,7 @@ LOWERINGS: Final[Mapping[Family, Lowering]] = {
     Family.ASYNC: lower_async,
     Family.VIDEO: lower_video,
     Family.MATRIX: lower_matrix,
-    Family.TEXTURE: _refuse_family,
+    Family.TEXTURE: lower_texture,
     Family.STACK: lower_stack,
 }
 

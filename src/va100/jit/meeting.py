@@ -14,6 +14,7 @@ from typing import Final
 
 from va100.jit import effects
 from va100.jit.analysis import Block
+from va100.jit.checked import PARTED
 from va100.jit.context import Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.lattice import uniform
@@ -237,10 +238,13 @@ def _synchronise(w: Worlds, places: Sequence[_Place], lanes: str, number: str) -
         first = c.op(f"call i32 @llvm.cttz.i32(i32 {lanes}, i1 true)")
         threads = c.op(f"extractelement {_WIDE} {counts}, i32 {first}")
     if c.checked:
+        first_op = c.flow.operations[places[0].block.start]
+        aligned = first_op.opcode == "bar" or "aligned" in first_op.modifiers
+        waits = PARTED if aligned else 1
         c.declare("va_h_check_bar", "declare void {}(ptr, i32, i32, i32, i32, i32, i32)")
         c.line(
             f"call void @va_h_check_bar(ptr %w, i32 {c.site}, i32 {lanes}, i32 {lanes}, "
-            f"i32 {number}, i32 {threads}, i32 1)"
+            f"i32 {number}, i32 {threads}, i32 {waits})"
         )
     c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
     c.op(

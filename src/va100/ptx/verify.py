@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from va100.errors import PtxError, PtxVerifyError, UnsupportedInstruction
+from va100.ptx import texture
 from va100.ptx.isa import Operation, Support, look_up
 from va100.ptx.isa.decode import spelling
+from va100.ptx.isa.form import Family
 from va100.ptx.isa.special import PARSED_REGISTERS
 from va100.ptx.program import (
     Alias,
@@ -219,6 +221,10 @@ def _unsupported_reason(instruction: Instruction) -> str:
     operation = look_up(instruction.op)
     if operation.form.support is not Support.EXECUTED:
         return f"form {spelling(operation.form)}"
+    if operation.form.family is Family.TEXTURE and (
+        refusal := texture.problem(operation, instruction.operands, {})
+    ):
+        return refusal
     for operand in instruction.operands:
         if isinstance(operand, Register) and operand.name in PARSED_REGISTERS:
             return f"it reads {operand.name}"

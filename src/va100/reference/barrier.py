@@ -66,6 +66,10 @@ class Barriers:
         for index in list(self._barriers):
             self._try_complete(index)
 
+    def waiting(self) -> list[Issue]:
+        """Issues that wait at any barrier."""
+        return [issue for barrier in self._barriers.values() for issue, _ in barrier.waiting]
+
     def deadlock(self) -> Deadlock:
         """Say which barrier waits for whom."""
         for index, barrier in self._barriers.items():

@@ -15,7 +15,7 @@ import numpy as np
 from va100.errors import LaunchError, LinkError, UnsupportedInstruction
 from va100.gpu.launch import LoadedModule
 from va100.ptx.cfg import FlowGraph, build_flow
-from va100.ptx.isa.form import Operation, Support
+from va100.ptx.isa.form import Family, Operation, Support
 from va100.ptx.program import (
     Address,
     CallArguments,
@@ -27,6 +27,7 @@ from va100.ptx.program import (
     Symbol,
     Vector,
 )
+from va100.ptx.texture import problem
 from va100.ptx.types import PtxType, Space
 from va100.reference.lanes import Lanes, full
 
@@ -284,6 +285,10 @@ def _code(
         evaluate = evaluators.get(operation.form.family)
         if evaluate is None or operation.form.support is not Support.EXECUTED:
             raise _unsupported(module, instruction, flow.lines[index], "it is not executed")
+        if operation.form.family is Family.TEXTURE and (
+            reason := problem(operation, instruction.operands, flow.registers)
+        ):
+            raise _unsupported(module, instruction, flow.lines[index], reason)
         if operation.opcode == "call" and (missing := _missing(module, instruction)):
             reason = f"function {missing} has no body, and the machine does not provide it"
             raise _unsupported(module, instruction, flow.lines[index], reason)

@@ -13,6 +13,7 @@ import numpy as np
 from va100.errors import Deadlock, DeviceFault
 from va100.gpu.arena import WINDOW_DEVICE
 from va100.gpu.launch import LoadedModule
+from va100.gpu.watch import Watcher
 from va100.ptx.isa.form import Family
 from va100.reference.barrier import Barriers
 from va100.reference.code import KernelCode, align_up
@@ -48,6 +49,9 @@ class Launch:
     tally: Tally = field(default_factory=Tally)
     heap: dict[int, int] = field(default_factory=dict)
     """Live device-side allocations: address to bytes."""
+    watcher: Watcher | None = None
+    running: list[Cta] = field(default_factory=list)
+    """CTAs under way."""
 
     @property
     def local_bytes(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from va100.errors import Deadlock, LaunchError, OutOfResources
 from va100.gpu.arena import WINDOW_DEVICE
 from va100.gpu.launch import LaunchOutcome, LoadedModule
+from va100.gpu.watch import Watcher
 from va100.reference.code import KernelCode, link_kernel
 from va100.reference.cta import Cta, Launch
 from va100.reference.evaluate import EVALUATE
@@ -35,10 +36,17 @@ class ReferenceEngine:
     """An :class:`va100.gpu.launch.Engine` that interprets.
 
     ``step_limit`` ends a launch that takes more warp instructions with :class:`Deadlock`; there
-    is none by default.
+    is none by default.  ``watcher`` is told of every instruction.
     """
 
-    def __init__(self, *, sm_count: int = 108, step_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        sm_count: int = 108,
+        step_limit: int | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self._watcher = watcher
         self._sm_count = sm_count
         self._step_limit = step_limit
         self._codes: dict[tuple[int, str], tuple[LoadedModule, KernelCode]] = {}
@@ -86,11 +94,14 @@ class ReferenceEngine:
             workspace,
             self._sm_count,
             next(self._grid_ids),
+            watcher=self._watcher,
         )
         try:
             with np.errstate(all="ignore"):
                 self._run(launch)
         finally:
+            if self._watcher is not None:
+                self._watcher.ended()
             arena.free(address)
             arena.free(workspace)
         grid = config.grid.size
@@ -100,7 +111,7 @@ class ReferenceEngine:
     def _run(self, launch: Launch) -> None:
         indices = _indices(launch.config.grid)
         resident = launch.config.grid.size if launch.config.cooperative else 1
-        running: list[Cta] = []
+        running = launch.running
         rounds = steps = 0
         try:
             while True:

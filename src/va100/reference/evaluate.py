@@ -1,4 +1,4 @@
-"""Family to the function that evaluates it.  A family that is not executed refuses at loading."""
+"""Family to the function that evaluates it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,8 @@ from va100.reference.matrix import evaluate_matrix
 from va100.reference.memory import evaluate_memory
 from va100.reference.move import evaluate_move
 from va100.reference.stack import evaluate_stack
+from va100.reference.surface import evaluate_texture
 from va100.reference.video import evaluate_video
-
-
-def not_executed(issue: Issue) -> None:
-    """Refuse; no form of such a family is marked executed, so loading has refused before."""
-    raise issue.broken(f"{issue.step.operation.text} is not executed")
-
 
 EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.INTEGER: evaluate_integer,
@@ -46,7 +41,7 @@ EVALUATE: Final[Mapping[Family, Callable[[Issue], None]]] = {
     Family.WARP: evaluate_exchange,
     Family.VIDEO: evaluate_video,
     Family.MATRIX: evaluate_matrix,
-    Family.TEXTURE: not_executed,
+    Family.TEXTURE: evaluate_texture,
     Family.STACK: evaluate_stack,
 }
 """Family to its evaluator."""

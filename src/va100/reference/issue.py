@@ -230,6 +230,6 @@ class Issue:
             **self.place(lane),
         )
 
-    def broken(self, reason: str) -> DeviceFault:
+    def broken(self, reason: str, lane: int | None = None) -> DeviceFault:
         """The fault of an instruction that cannot be executed as it stands."""
-        return IllegalInstruction(reason, **self.place())
+        return IllegalInstruction(reason, **self.place(lane))

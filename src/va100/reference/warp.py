@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from va100.errors import DeviceFault
+from va100.gpu.watch import Watcher
 from va100.reference.code import Step
 from va100.reference.frame import Frame, Group
 from va100.reference.issue import Issue
 from va100.reference.lanes import LANE, Lanes, lane_mask, mask_bits
+from va100.reference.moment import Moment
 from va100.work import WARP_SIZE
 
 if TYPE_CHECKING:
@@ -155,10 +158,27 @@ class Warp:
         bits = group.bits
         if step.guard is not None:
             bits &= self._guard(group.frame, step)
+        watcher = self.cta.launch.watcher
+        if watcher is not None:
+            self._step_watched(watcher, group, step, bits)
+            return
         group.pc += 1
         self.cta.launch.tally.count(step, bits)
         if bits:
             step.evaluate(Issue(self, group, step, bits))
+
+    def _step_watched(self, watcher: Watcher, group: Group, step: Step, bits: int) -> None:
+        moment = Moment(self, group, step, bits)
+        watcher.before(moment)
+        group.pc += 1
+        self.cta.launch.tally.count(step, bits)
+        try:
+            if bits:
+                step.evaluate(Issue(self, group, step, bits))
+        except DeviceFault as error:
+            watcher.faulted(moment, error)
+            raise
+        watcher.after(moment)
 
     def _guard(self, frame: Frame, step: Step) -> int:
         guard = step.guard

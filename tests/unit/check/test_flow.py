@@ -49,6 +49,43 @@ def test_behind(body, behind):
     assert flow.behind(sites(flow, "bar")[0], sites(flow, "st")[0]) is behind
 
 
+LOCATED = """
+    .loc 1 30 0
+    mov.u32 %r1, 0;
+    .loc 2 7 3, function_name $L__info, inlined_at 1 41 9
+    st.global.u32 [%d1], %r1;
+    .loc 3 5 1, function_name $L__info, inlined_at 2 7 3
+    red.global.add.u32 [%d1], %r1;
+    .loc 2 9 1, function_name $L__info, inlined_at 1 50 2
+    .loc 2 8 1, function_name $L__info, inlined_at 2 9 1
+    bar.sync 0;
+    ret;
+"""
+FILES = {1: "main.cu", 2: "/opt/cuda/include/intrinsics.hpp", 3: "helpers.cuh"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "place"),
+    [
+        ("mov", ("main.cu", 30)),
+        ("st", ("main.cu", 41)),
+        ("red", (FILES[3], 5)),
+        ("bar", ("main.cu", 50)),
+    ],
+)
+def test_source_is_the_programs_own(opcode, place):
+    flow = flow_of(LOCATED)
+    flow = VariantFlow(flow.functions, flow.flows, FILES)
+    assert flow.source_of(sites(flow, opcode)[0]) == place
+
+
+def test_source_of_code_only_in_a_header_is_there():
+    flow = flow_of("    .loc 2 7 3\n    bar.sync 0;\n    ret;\n")
+    flow = VariantFlow(flow.functions, flow.flows, FILES)
+    assert flow.source_of(sites(flow, "bar")[0]) == (FILES[2], 7)
+    assert flow.source_of(99) is None
+
+
 def test_sites_of_no_function():
     flow = flow_of("bar.sync 0; ret;")
     assert not flow.behind(1, 99)
@@ -62,6 +99,16 @@ def test_sites_of_no_function():
         (
             "ld.global.u32 %r1, [%d1]; mov.u32 %r4, %r1;",
             "atom.global.cas.b32 %r2, [%d1], %r4, %r3;",
+            True,
+        ),
+        (
+            "cvta.to.global.u64 %d2, %d1; ld.global.u32 %r1, [%d2+4];",
+            "atom.cas.b32 %r2, [%d1+4], %r1, %r3;",
+            True,
+        ),
+        (
+            "mov.u64 %d3, %d1; ld.global.u32 %r1, [%d3];",
+            "mov.u64 %d2, %d3; atom.global.cas.b32 %r2, [%d2], %r1, %r3;",
             True,
         ),
         ("ld.global.u32 %r1, [%d1];", "atom.global.cas.b32 %r2, [%d1+4], %r1, %r3;", False),

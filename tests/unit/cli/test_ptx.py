@@ -46,7 +46,7 @@ def test_summary(run):
 def test_golden_summary_names_what_is_not_executed(run):
     status, out, _ = run(str(GOLDEN / "syntax.ptx"))
     assert status == 0
-    assert "not executed yet: vmad.s32.s32.s32.po" in out
+    assert "not executed yet: tex.2d.v4.f32.f32 (line 117)" in out
     assert "needs from elsewhere: external, nothing" in out
     assert ".u32 shared_with_host (managed)" in out
 

@@ -8,7 +8,8 @@ from va100.ptx.parser import parse
 TEXT = """.version 8.0
 .target sm_80
 .address_size 64
-.func asks () { .reg .b32 %a; suq.width.b32 %a, [%a]; ret; }
+.func asks () { .reg .b32 %a<5>; .reg .b64 %t;
+  tex.2dms.v4.s32.s32 {%a1, %a2, %a3, %a4}, [%t, {%a0, %a1, %a2, %a3}]; ret; }
 .entry clean () { ret; }
 .entry asking () { call asks; ret; }
 """
@@ -18,5 +19,5 @@ def test_a_kernel_that_reaches_what_is_not_executed_is_refused_with_its_line() -
     module = parse(TEXT, "text.ptx")
     assert refusal_of(module, "clean") is None
     refusal = (refusal_of(module, "asking") or b"").decode()
-    assert "suq.width.b32" in refusal
-    assert "text.ptx:4" in refusal
+    assert "tex.2dms.v4.s32.s32" in refusal
+    assert "text.ptx:5" in refusal

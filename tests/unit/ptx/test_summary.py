@@ -22,8 +22,8 @@ TEXT = (
     mov.u32 %r1, tile;
     ld.shared.u32 %r2, [dynamic+4];
     @%q bra L;
-    suq.width.b32 %r1, [%r2];
-    suq.width.b32 %r1, [%r2];
+    suq.width.b32 %r1, [%r2+4];
+    suq.width.b32 %r1, [%r2+4];
 L:  call helper;
     ret;
 }

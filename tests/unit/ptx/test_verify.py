@@ -379,10 +379,10 @@ class TestUnsupported:
     TEXT = (
         HEADER
         + """
-.func inner () { .reg .u32 %a; suq.width.b32 %a, [%a]; ret; }
+.func inner () { .reg .u32 %a; suq.width.b32 %a, [%a+4]; ret; }
 .func outer () { call inner; ret; }
-.func taken () { .reg .u32 %a; suq.height.b32 %a, [%a]; ret; }
-.func untouched () { .reg .u32 %a; suq.depth.b32 %a, [%a]; ret; }
+.func taken () { .reg .u32 %a; suq.height.b32 %a, [%a+4]; ret; }
+.func untouched () { .reg .u32 %a; suq.depth.b32 %a, [%a+4]; ret; }
 .alias other, outer;
 .global .u64 table[1] = {taken};
 .entry direct () { call other; ret; }

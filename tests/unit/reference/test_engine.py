@@ -23,16 +23,16 @@ class TestPrepare:
         loaded.close()
 
     def test_refuses_what_it_does_not_execute(self, engine: ReferenceEngine, arena: Arena) -> None:
-        body = "    suq.width.b32 %r1, [%d1];\n    ret;\n"
+        body = "    suq.width.b32 %r1, [%d1+4];\n    ret;\n"
         loaded = load(kernel("k", "u64", body), arena)
         with pytest.raises(errors.UnsupportedInstruction) as caught:
             engine.prepare(loaded.module, "k", Dim3(64))
-        assert caught.value.source_line.strip() == "suq.width.b32 %r1, [%d1];"
+        assert caught.value.source_line.strip() == "suq.width.b32 %r1, [%d1+4];"
         assert caught.value.column == 5
         loaded.close()
 
     def test_refuses_in_a_called_function_too(self, engine: ReferenceEngine, arena: Arena) -> None:
-        body = ".reg .b32 %r1; .reg .b64 %d1; suq.width.b32 %r1, [%d1]; ret;"
+        body = ".reg .b32 %r1; .reg .b64 %d1; suq.width.b32 %r1, [%d1+4]; ret;"
         before = f".func f() {{ {body} }}\n"
         loaded = load(kernel("k", "u64", "    call f;\n    ret;\n", before=before), arena)
         with pytest.raises(errors.UnsupportedInstruction):

@@ -1,4 +1,7 @@
-"""Texture and surface access and queries: the rows.  None is executed yet."""
+"""Texture and surface access and queries: the rows.
+
+Multi-sampled textures, which CUDA cannot make, are only parsed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from va100.ptx.isa.form import Family, Form, Support
 from va100.ptx.isa.rows import form
 from va100.work import Pipe
 
-_ROW: Final = partial(form, family=Family.TEXTURE, pipe=Pipe.TEX, support=Support.PARSED)
+_ROW: Final = partial(form, family=Family.TEXTURE, pipe=Pipe.TEX)
 _TEXTURE: Final = "texture-instructions-"
 _SURFACE: Final = "surface-instructions-"
 _GEOMETRY: Final = "1d|2d|3d|a1d|a2d|cube|acube"
@@ -35,7 +38,7 @@ FORMS: Final[tuple[Form, ...]] = (
     _ROW("tex", f"base|level|grad {_GEOMETRY} v2 f16x2 f32", "vm?a?b?c?e", since=(4, 2),
          min_sm=53, anchor=_TEXTURE + "tex"),
     _ROW("tex", f"?base|level 2dms|a2dms v4 {_SAMPLED} s32", "vm?a", anchor=_TEXTURE + "tex",
-         since=(3, 2)),
+         since=(3, 2), support=Support.PARSED),
     _ROW("tld4", f"r|g|b|a 2d|a2d|cube|acube v4 {_SAMPLED} f32", "vm?a?b",
          anchor=_TEXTURE + "tld4", since=(2, 2)),
     _ROW("txq", f"{_QUERIES} b32", "dm", anchor=_TEXTURE + "txq", since=(1, 5)),
