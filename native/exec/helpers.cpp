@@ -8,6 +8,7 @@
 #include "worker.h"
 
 extern "C" {
+void va_h_bar_wait(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 uint32_t va_h_bar_sync(va_warp *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 void va_h_bar_arrive(va_warp *, uint32_t, uint32_t, uint32_t);
 void va_h_spin(va_warp *, uint32_t);
@@ -83,6 +84,7 @@ void redux(const uint32_t *members, const uint32_t *value, uint32_t *out) {
 #define VA_ADDRESS(...) reinterpret_cast<const void *>(&__VA_ARGS__)
 
 const HelperEntry kCoreHelpers[] = {{"va_h_bar_sync", VA_ADDRESS(va_h_bar_sync)},
+                                    {"va_h_bar_wait", VA_ADDRESS(va_h_bar_wait)},
                                     {"va_h_bar_arrive", VA_ADDRESS(va_h_bar_arrive)},
                                     {"va_h_spin", VA_ADDRESS(va_h_spin)},
                                     {"va_h_check", VA_ADDRESS(va_h_check)},

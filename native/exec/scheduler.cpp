@@ -558,7 +558,8 @@ uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered
 
 void yield(Warp *warp) { va_switch(&warp->sp, warp->cta->worker->sp); }
 
-void pass_on(Warp *warp) {
+// Whose turn it is after a warp of a CTA that can do nothing: its stack, or the scheduler's.
+static void *next_stack(Warp *warp) {
   Cta *cta = warp->cta;
   Worker *worker = cta->worker;
   size_t count = cta->warps.size();
@@ -568,11 +569,12 @@ void pass_on(Warp *warp) {
     Warp *other = &cta->warps[next];
     if (other->state != WarpState::kReady) continue;
     worker->running = other;
-    va_switch(&warp->sp, other->sp);
-    return;
+    return other->sp;
   }
-  va_switch(&warp->sp, worker->sp);
+  return worker->sp;
 }
+
+void pass_on(Warp *warp) { va_switch(&warp->sp, next_stack(warp)); }
 
 void fault(va_warp *view, uint32_t kind, uint32_t site, uint32_t lane, uint64_t address,
            uint32_t size, uint32_t space, bool write, const char *text) {
@@ -609,8 +611,9 @@ using va::Cta;
 using va::Warp;
 
 // votes: lanes whose predicate holds; lanes: those that came, without any that have exited.
-uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
-                 uint32_t lanes) {
+// True when that was the last one that the barrier waited for.
+bool arrive(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
+            uint32_t lanes) {
   Warp *warp = va::warp_of(view);
   Cta *cta = warp->cta;
   if (id >= va::kBarriers)
@@ -631,8 +634,7 @@ uint32_t wait_at(va_warp *view, uint32_t site, uint32_t id, uint32_t threads, ui
   warp->barrier = id;
   warp->site = site;
   warp->state = va::WarpState::kBarrier;
-  if (!va::release(cta, id)) va::pass_on(warp);
-  return warp->reduced;
+  return va::release(cta, id);
 }
 
 }  // namespace
@@ -641,12 +643,23 @@ extern "C" {
 
 uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
                        uint32_t lanes);
+void *va_next_after_barrier(va_warp *w, uint32_t site, uint32_t id, uint32_t threads,
+                            uint32_t votes, uint32_t lanes) __attribute__((visibility("hidden")));
 void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads);
 void va_h_spin(va_warp *w, uint32_t site);
 
 uint32_t va_h_bar_sync(va_warp *w, uint32_t site, uint32_t id, uint32_t threads, uint32_t votes,
                        uint32_t lanes) {
-  return wait_at(w, site, id, threads, votes, lanes);
+  Warp *warp = va::warp_of(w);
+  if (!arrive(w, site, id, threads, votes, lanes)) va::pass_on(warp);
+  return warp->reduced;
+}
+
+// Called by va_h_bar_wait, which has saved the warp's stack: the stack to go on with.
+void *va_next_after_barrier(va_warp *w, uint32_t site, uint32_t id, uint32_t threads,
+                            uint32_t votes, uint32_t lanes) {
+  Warp *warp = va::warp_of(w);
+  return arrive(w, site, id, threads, votes, lanes) ? warp->sp : va::next_stack(warp);
 }
 
 void va_h_bar_arrive(va_warp *w, uint32_t site, uint32_t id, uint32_t threads) {

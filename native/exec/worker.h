@@ -5,6 +5,7 @@
 #include <setjmp.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ struct alignas(VA_WARP_STRIDE) Warp {
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
+static_assert(offsetof(Warp, sp) == 152, "switch.S saves stacks there");
 
 struct Barrier {
   uint32_t arrived = 0;   // threads

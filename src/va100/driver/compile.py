@@ -304,7 +304,6 @@ class Backend:
 
         _guarded(act, text, room)
 
-
     # ---------------------------------------------------------- launch
 
     def _launch(self, compiler_id: int, variant_id: int, request: int) -> None:

@@ -77,7 +77,6 @@ class KernelText:
     symbol: str
     flags: int
     regions: int
-    helpers: tuple[str, ...]
     blocks: tuple[CompiledBlock, ...]
 
 
@@ -261,7 +260,6 @@ def write_kernel(  # noqa: PLR0913  what, for whom, with what added
         symbol="kernel",
         flags=flags,
         regions=regions,
-        helpers=tuple(n for n in declared if n.startswith("va_")),
         blocks=tuple(blocks),
     )
 

@@ -14,6 +14,7 @@ from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.native import library
 from va100.jit import llvm
 from va100.jit.cache import ObjectCache, generation, key_of
+from va100.jit.code import MachineCode
 from va100.jit.compile import (
     CompiledBlock,
     Layout,
@@ -71,7 +72,6 @@ class Entry:
     symbol: str
     flags: int
     regions: int
-    helpers: tuple[str, ...]
     blocks: tuple[tuple[str, int, int], ...]
     shared_bytes: int
     local_bytes: int
@@ -89,13 +89,12 @@ class Entry:
         """Reverse of :meth:`pack`."""
         size = int.from_bytes(data[:4], "little")
         facts = json.loads(data[4 : 4 + size])
-        facts["helpers"] = tuple(facts["helpers"])
         facts["blocks"] = tuple((n, a, b) for n, a, b in facts["blocks"])
         return cls(object=data[4 + size :], **facts)
 
 
 _HEADER: Final = (
-    "symbol", "flags", "regions", "helpers", "blocks", "shared_bytes", "local_bytes", "param_bytes",
+    "symbol", "flags", "regions", "blocks", "shared_bytes", "local_bytes", "param_bytes",
     "registers",
 )  # fmt: skip
 
@@ -121,7 +120,7 @@ class JitEngine:
         self.checked_kernels: list[tuple[str, CompiledKernel]] = []
         """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
-        self._codes: dict[tuple[int, str, Dim3], tuple[PtxModule, Entry, llvm.LoadedCode]] = {}
+        self._codes: dict[tuple[int, str, Dim3], tuple[PtxModule, Entry, MachineCode]] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
         self._tables: dict[int, tuple[LoadedModule, ctypes.Array[ctypes.c_uint64]]] = {}
         self._fingerprints: dict[int, tuple[PtxModule, str]] = {}
@@ -219,18 +218,17 @@ class JitEngine:
 
     def _machine_code(
         self, module: PtxModule, kernel: str, block: Dim3
-    ) -> tuple[Entry, llvm.LoadedCode]:
+    ) -> tuple[Entry, MachineCode]:
         """Code that every context a module is loaded into shares."""
         key = (id(module), kernel, block)
         if key not in self._codes:
             entry = self._entry(module, kernel, block)
-            helpers = {n: self._helpers.address(n) for n in entry.helpers}
-            self._codes[key] = (module, entry, llvm.load_object(entry.object, helpers))
+            self._codes[key] = (module, entry, MachineCode(entry.object))
         return self._codes[key][1:]
 
     def _entry(self, module: PtxModule, kernel: str, block: Dim3) -> Entry:
         key = key_of(
-            "kernel", generation(), llvm.VERSION, llvm.host(), str(self._count_blocks),
+            "kernel", generation(), llvm.identity(), str(self._count_blocks),
             str(self._checked(kernel)), self.fingerprint(module), kernel, str(block),
         )  # fmt: skip
         kept = self._cache.get(key)
@@ -247,7 +245,6 @@ class JitEngine:
             symbol=text.symbol,
             flags=text.flags,
             regions=text.regions,
-            helpers=text.helpers,
             blocks=tuple((b.function, b.first_site, b.end_site) for b in text.blocks),
             shared_bytes=layout.symbols.shared_bytes,
             local_bytes=layout.local_bytes,

@@ -1,40 +1,61 @@
-"""LLVM itself: text in, machine code out.  The only module that imports llvmlite."""
+"""LLVM itself: text in, an object file out.  The only module that imports llvmlite.
+
+It is imported when something is compiled: a program whose kernels are all in the cache starts
+without it.
+"""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-import llvmlite
-import llvmlite.binding as llvm
+if TYPE_CHECKING:
+    from llvmlite import binding
 
-VERSION = llvmlite.__version__
+_CPU_FACTS: Final = Path("/proc/cpuinfo")
+_TELLING: Final = ("vendor_id", "cpu family", "model", "flags")
 
 
 @functools.cache
-def _target_machine(level: int) -> llvm.TargetMachine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+def _target_machine(level: int) -> binding.TargetMachine:
+    from llvmlite import binding  # noqa: PLC0415  see above
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
         opt=level,
-        reloc="static",
-        codemodel="large",
-        jit=True,
+        reloc="pic",  # the loader puts code, constants and far addresses side by side
+        codemodel="small",
     )
 
 
 @functools.cache
-def host() -> str:
-    """Name and features of the host processor: part of every cache key."""
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+def identity() -> str:
+    """What machine code depends on besides the text: LLVM's release and the host processor."""
+    return f"{_release()} {_processor()}"
 
 
-def triple() -> str:
-    """Target triple of the host."""
-    return str(llvm.get_process_triple())
+def _release() -> str:
+    """The installed llvmlite, by its version file: reading that is not worth an import."""
+    for folder in sys.path:
+        file = Path(folder) / "llvmlite" / "_version.py"
+        if file.is_file():
+            facts = file.stat()
+            return f"{file} {facts.st_size} {facts.st_mtime_ns}"
+    return ""
+
+
+def _processor() -> str:
+    if _CPU_FACTS.exists():
+        first = _CPU_FACTS.read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
+        return " ".join(line for line in first if line.partition("\t")[0].strip() in _TELLING)
+    from llvmlite import binding  # noqa: PLC0415  see above
+
+    return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
 
 
 def compile_object(text: str, level: int) -> bytes:
@@ -43,40 +64,14 @@ def compile_object(text: str, level: int) -> bytes:
     ``level`` 0 to 3 trades compile time for speed.  Raises ``RuntimeError`` when the text is not
     well formed, which is a defect of the compiler, never of the PTX.
     """
-    module = llvm.parse_assembly(text)
+    from llvmlite import binding  # noqa: PLC0415  see above
+
+    module = binding.parse_assembly(text)
     machine = _target_machine(max(level, 1))
-    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    tuning = binding.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, tuning)
+    builder = binding.create_pass_builder(machine, tuning)
     manager = builder.getModulePassManager()
     manager.run(module, builder)
     return bytes(machine.emit_object(module))
-
-
-@dataclass
-class LoadedCode:
-    """An object file in memory, kept alive by the engine that holds it."""
-
-    engine: llvm.ExecutionEngine
-    keep: list[object] = field(default_factory=list)
-
-    def address(self, symbol: str) -> int:
-        """Address of a function."""
-        return int(self.engine.get_function_address(symbol))
-
-
-def load_object(data: bytes, symbols: dict[str, int]) -> LoadedCode:
-    """Link an object file into the process; ``symbols`` are the functions it may call."""
-    for name, address in symbols.items():
-        llvm.add_symbol(name, address)
-    _target_machine(1)  # sets LLVM up
-    # A machine of its own: the engine owns what it is given, and frees it when it goes.
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        reloc="static", codemodel="large", jit=True
-    )
-    holder = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(holder, machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-    engine.finalize_object()
-    return LoadedCode(engine, [holder])

@@ -246,9 +246,9 @@ def _synchronise(w: Worlds, places: Sequence[_Place], lanes: str, number: str) -
             f"call void @va_h_check_bar(ptr %w, i32 {c.site}, i32 {lanes}, i32 {lanes}, "
             f"i32 {number}, i32 {threads}, i32 {waits})"
         )
-    c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
-    c.op(
-        f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, i32 0, "
+    c.declare("va_h_bar_wait", "declare void {}(ptr, i32, i32, i32, i32, i32)")
+    c.line(
+        f"call void @va_h_bar_wait(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, i32 0, "
         f"i32 {lanes})"
     )
 

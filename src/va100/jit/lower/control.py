@@ -80,6 +80,13 @@ def _arrive(c: Context, op: Operation, number: str, threads: str, votes: str) ->
         c.declare("va_h_bar_arrive", "declare void {}(ptr, i32, i32, i32)")
         c.line(f"call void @va_h_bar_arrive(ptr %w, i32 {c.site}, i32 {number}, i32 {threads})")
         return "0"
+    if "red" not in op.modifiers:
+        c.declare("va_h_bar_wait", "declare void {}(ptr, i32, i32, i32, i32, i32)")
+        c.line(
+            f"call void @va_h_bar_wait(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, "
+            f"i32 0, i32 {c.lanes})"
+        )
+        return "0"
     c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
     return c.op(
         f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, "
