@@ -103,6 +103,13 @@ def watched(settings: Settings, compiler: Compiler) -> Compiler:
     if settings.trace:
         options = read_options(settings.trace)
         watchers.append(Tracer(options, open_trace(options, sys.stderr).write))
+    if settings.debug:
+        from va100.debug.session import Session as Debugging  # noqa: PLC0415
+
+        debugging = Debugging(settings.debug)
+        debugging.begin()
+        atexit.register(debugging.finish)
+        watchers.append(debugging.prompt.debugger)
     relay = Relay(watchers)
     structures = Structures(variant=Variant, launch=Launch)
     return WatchedCompiler(

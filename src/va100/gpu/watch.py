@@ -111,6 +111,16 @@ class Moment(Protocol):
         ...
 
     @property
+    def function(self) -> str:
+        """Name of the function that the lanes are in."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Of the instruction in its function."""
+        ...
+
+    @property
     def depth(self) -> int:
         """Calls between the kernel and here; 0 in the kernel itself."""
         ...

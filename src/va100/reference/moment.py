@@ -65,6 +65,16 @@ class Moment:
         return self._warp.index
 
     @property
+    def function(self) -> str:
+        """Name of the function that the lanes are in."""
+        return self._frame.code.function.name
+
+    @property
+    def index(self) -> int:
+        """Of the instruction in its function."""
+        return self._issue.step.index
+
+    @property
     def depth(self) -> int:
         """Calls between the kernel and here."""
         return self._frame.depth
