@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         raise SetupError("no TARGET was named", remedy=target.HINT)
     for name in (args.timeline, args.json):
         _require_writable(name)
+    _require_legible(settings.trace)
     started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
@@ -145,6 +146,15 @@ def _require_writable(name: str | None) -> None:
     """Find out before a program runs for long that what it leaves could not be kept."""
     if name not in (None, STANDARD_OUTPUT):
         _opened(name, "a").close()
+
+
+def _require_legible(trace: str) -> None:
+    """Say what is wrong with what is to be traced before the program starts."""
+    if trace:
+        # Only imported when asked for: most runs have no trace.
+        from va100.debug.trace import read_options  # noqa: PLC0415
+
+        read_options(trace)
 
 
 def _write(name: str, text: str) -> None:

@@ -29,7 +29,7 @@ from va100.ptx.program import PtxModule
 from va100.ptx.types import Space
 from va100.work import WARP_SIZE, Dim3
 
-_LABEL: Final = re.compile(r"(?m)^\s*(\$L\w+):")
+_LABEL: Final = re.compile(r"(?m)^\s*([$\w]+):")
 _QUALIFIERS: Final = (dwarf.TAG_CONST, dwarf.TAG_VOLATILE, dwarf.TAG_TYPEDEF)
 _BASE: Final = {
     2: Kind.BOOL, 4: Kind.FLOAT, 5: Kind.SIGNED, 6: Kind.CHAR, 7: Kind.UNSIGNED,

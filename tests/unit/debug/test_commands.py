@@ -37,11 +37,11 @@ def prompt(*commands: str) -> tuple[Prompt, io.StringIO]:
 
 def session(launch: Launch, *commands: str, **how: object) -> list[list[str]]:
     """Answers to each command: its lines."""
-    made, out = prompt(*commands)
+    made, out = prompt(*commands, "continue")
     made.begin()
     launch(made.debugger, **how)
-    parts = out.getvalue().split("(va100) ")[1:]
-    return [part.strip().splitlines()[1:] for part in parts]
+    parts = out.getvalue().split("(va100) ")[1 : len(commands) + 1]
+    return [part.rstrip().split("\n")[1:] for part in parts]
 
 
 class TestStopping:
@@ -296,7 +296,7 @@ class TestCommandLine:
         assert answers[5][0].startswith("ptx:26\tmov.u32")
 
     def test_short_forms(self, launch: Launch) -> None:
-        answers = session(launch, "br scale", "r", "disa")
+        answers = session(launch, "br scale", "r", "disas")
         assert len(answers[2]) > 3
 
     def test_help(self) -> None:
