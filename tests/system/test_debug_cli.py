@@ -134,3 +134,25 @@ def test_a_trace_that_asks_for_nonsense(monkeypatch):
     assert outcome.returncode == 1
     assert "VA100_TRACE=kernel" in outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+def test_a_core_dump(tmp_path):
+    core = tmp_path / "core"
+    outcome = va100("run", "--quiet", "--dump", core, CLIENT, "stray")
+    assert outcome.returncode == 3
+    assert f"va100 debug --core {core}" in outcome.stderr
+    answers, outcome = debug(["p threadIdx.x", "info warps", "p/x param_0", "step"], "--core", core)
+    assert answers[0] == ["0"]
+    assert "stray at debugged.cu:26" in answers[1][0]
+    assert answers[2][0].startswith("0x")
+    assert answers[3][0].startswith("this is a core dump")
+    assert outcome.returncode == 0
+
+
+def test_no_dump_without_a_fault(tmp_path):
+    core = tmp_path / "core"
+    assert va100("run", "--quiet", "--dump", core, CLIENT).returncode == 0
+    assert not core.exists()
+    outcome = va100("debug", "--core", core)
+    assert outcome.returncode == 1
+    assert "No such file" in outcome.stderr

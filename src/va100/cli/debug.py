@@ -14,7 +14,8 @@ from typing import Final
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.cli.process import execute
-from va100.debug.session import TERMINAL
+from va100.debug.core import read_core
+from va100.debug.session import TERMINAL, Session
 from va100.errors import SetupError
 
 _EPILOG: Final = (
@@ -30,7 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "debug",
-        usage="va100 debug [OPTIONS] TARGET [ARGS ...]",
+        usage="va100 debug [OPTIONS] TARGET [ARGS ...]\n"
+        "       va100 debug [--command FILE] --core FILE",
         help="stop a CUDA program at breakpoints and look at its threads, registers and memory",
         description="Run a .cu file with a main(), a Python script or an executable on virtual "
         "GPUs under a debugger for its kernels.",
@@ -48,7 +50,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
     )
-    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "--core", metavar="FILE", help="look at a core dump that `va100 run --dump FILE` wrote"
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
+    )
     parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
@@ -56,11 +63,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the target under the debugger; the result is its status."""
+    if args.command is not None:
+        _require_readable(Path(args.command))
+    commands = str(Path(args.command).resolve()) if args.command is not None else TERMINAL
+    if args.core is not None:
+        Session(commands).look(read_core(Path(args.core)))
+        return 0
+    if args.target is None:
+        raise SetupError("no TARGET was named", remedy=target.HINT)
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    if args.command is not None:
-        _require_readable(Path(args.command))
     flags = shlex.split(args.nvcc_flags)
     if not args.optimised:
         flags = ["-G", *flags]
@@ -71,7 +84,6 @@ def run(args: argparse.Namespace) -> int:
             "but NVIDIA's",
             remedy="link it with `nvcc -cudart shared`",
         )
-    commands = str(Path(args.command).resolve()) if args.command is not None else TERMINAL
     return execute(started, replace(settings, debug=commands), verb="debug")
 
 

@@ -16,6 +16,7 @@ Place = tuple[str, int]
 """Function and index of an instruction in it."""
 _LINE: Final = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
 _PTX_LINE: Final = re.compile(r"(?:\*|ptx:)(?P<line>\d+)")
+_OPENING: Final = frozenset({"ld", "mov", "cvta"})
 WHERE: Final = "a function's name, FILE:LINE, LINE, or ptx:LINE"
 
 
@@ -70,7 +71,22 @@ def _places(where: str, module: PtxModule) -> frozenset[Place]:
     source = _LINE.fullmatch(where)
     if source is not None:
         return _at_line(module, source["file"] or "", int(source["line"]))
-    return frozenset((f.name, 0) for f in _bodies(module) if is_called(f.name, where))
+    called = [f for f in _bodies(module) if is_called(f.name, where)]
+    return frozenset((f.name, _first(module, f)) for f in called)
+
+
+def _first(module: PtxModule, function: Function) -> int:
+    """The first instruction; in code for debuggers, the first after parameters have places."""
+    if "debug" not in module.target:
+        return 0
+    flow = next(f for f in flows(module) if f.function is function)
+    opening = flow.locations[0].line if flow.locations and flow.locations[0] else 0
+    for index, location in enumerate(flow.locations):
+        if location is None or location.line != opening:
+            return index if location is not None else 0
+        if flow.instructions[index].opcode not in _OPENING:
+            return 0
+    return 0
 
 
 def is_called(name: str, wanted: str) -> bool:

@@ -6,6 +6,7 @@ import cmd
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final, TextIO
 
 from va100.debug import views
@@ -63,6 +64,10 @@ class Prompt(cmd.Cmd):
         self.say(views.place(stop.moment, stop.lane, has_reason=bool(stop.reason)))
         self._loop()
         self._stop = None
+
+    def look(self, stop: Stop) -> None:
+        """Take commands about a core dump, to the last one."""
+        self.stopped(stop)
 
     def finish(self) -> None:
         """The program has ended: tell of breakpoints in vain."""
@@ -130,10 +135,15 @@ class Prompt(cmd.Cmd):
 
     def _go(self, pace: Pace) -> bool:
         stop = self._here()
+        self._require_alive()
         if stop.fault is not None:
             self.say("[the launch ends with its fault]")
         self.debugger.go(pace, stop)
         return True
+
+    def _require_alive(self) -> None:
+        if self._stop is not None and self._stop.is_dead:
+            raise ValueError("this is a core dump: nothing goes on from here; `quit` ends")
 
     def do_run(self, text: str) -> bool:
         """Let the program go on to the first breakpoint."""
@@ -146,6 +156,7 @@ class Prompt(cmd.Cmd):
     def do_continue(self, text: str) -> bool:
         """Go on to the next breakpoint."""
         del text
+        self._require_alive()
         self.debugger.go(Pace.RUN, self._stop)
         return True
 
@@ -299,7 +310,7 @@ class Prompt(cmd.Cmd):
                 raise LookupError(
                     f"block {cta} thread {thread} does not run now; `info threads` says who does"
                 )
-            self._stop = stop = Stop(found[0], found[1], stop.reason, stop.fault)
+            self._stop = stop = replace(stop, moment=found[0], lane=found[1])
         self.say(views.place(stop.moment, stop.lane, has_reason=True))
 
     def do_info(self, text: str) -> None:

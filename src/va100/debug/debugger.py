@@ -39,6 +39,8 @@ class Stop:
     lane: int
     reason: str
     fault: Exception | None = None
+    is_dead: bool = False
+    """Whether it is a dump: nothing goes on from here."""
 
 
 @dataclass(frozen=True, slots=True)

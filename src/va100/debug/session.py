@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from va100.debug.commands import Prompt
+from va100.debug.core import Core
+from va100.debug.debugger import Stop
 from va100.errors import SetupError
 
 TERMINAL: Final = "terminal"
@@ -36,6 +38,11 @@ class Session:
     def begin(self) -> None:
         """Take commands before the first launch."""
         self.prompt.begin()
+
+    def look(self, core: Core) -> None:
+        """Take commands about a core dump."""
+        moment, lane = core.focus()
+        self.prompt.look(Stop(moment, lane, core.fault, is_dead=True))
 
     def finish(self) -> None:
         """At the program's end."""
