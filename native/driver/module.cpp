@@ -250,6 +250,18 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
   }
 }
 
+extern "C" int va_module_add_address(va_module *module, const char *kernel, uint64_t address) {
+  try {
+    va::Function *const function = module && kernel ? va::find_function(*module, kernel) : nullptr;
+    if (!function)
+      return CUDA_ERROR_INVALID_VALUE;
+    module->by_address[address] = function;
+    return CUDA_SUCCESS;
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
 extern "C" int va_module_add_global(va_module *module, const char *name, uint64_t address,
                                     uint64_t bytes, int managed) {
   try {

@@ -70,6 +70,11 @@ class TestRunOfSources:
         assert f"in kernel wrong at {FOLDER / 'part.cu'}:{line}" in outcome.stderr
 
 
+def test_kernels_launch_kernels(compiler):
+    outcome = run("--quiet", "--nvcc-flags", "-rdc=true", str(FOLDER / "dynamic.cu"))
+    assert outcome.stdout.splitlines()[-1] == "dynamic: 0 wrong: PASSED", outcome.stderr
+
+
 class TestObjectFiles:
     def test_with_ptx_beside_machine_code_run(self, build):
         outcome = run("--quiet", build(["-arch=sm_80"], ["-arch=sm_80", "-G"]))

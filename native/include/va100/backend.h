@@ -36,6 +36,8 @@ typedef struct va_kernel_info {
 
 /* The compiler reports what an image holds through these, while load runs. */
 VA_EXPORT int va_module_add_kernel(va_module *module, const va_kernel_info *kernel);
+/* The address device code launches a kernel by. */
+VA_EXPORT int va_module_add_address(va_module *module, const char *kernel, uint64_t address);
 VA_EXPORT int va_module_add_global(va_module *module, const char *name, uint64_t address,
                                    uint64_t bytes, int managed);
 

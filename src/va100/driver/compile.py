@@ -18,9 +18,9 @@ from va100.driver.names import short_name
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
-from va100.gpu.place import place_module, remove_module
+from va100.gpu.place import function_addresses, place_module, remove_module
 from va100.perf.kernel import KernelEstimate, estimate
-from va100.ptx.link import link, needs_linking, require_resolved
+from va100.ptx.link import link, missing_functions, needs_linking, require_resolved
 from va100.ptx.parser import parse
 from va100.ptx.program import PtxModule
 from va100.ptx.verify import unsupported, verify
@@ -229,12 +229,16 @@ class Backend:
         module = place_module(ptx, self.arena, device)
         self.modules[handle] = module
         lib = library()
+        code = function_addresses(ptx)
         for kernel in ptx.kernels:
             description = self.compiler.describe(ptx, kernel.name)
             compiler_id = next(self._ids)
             self.kernels[compiler_id] = _Kernel(module, kernel.name)
             info = _kernel_info(kernel.name, compiler_id, description, ptx)
             lib.va_module_add_kernel(ctypes.c_void_p(handle), ctypes.byref(info))
+            lib.va_module_add_address(
+                ctypes.c_void_p(handle), kernel.name.encode(), ctypes.c_uint64(code[kernel.name])
+            )
         for variable in ptx.variables:
             address = module.addresses.get(variable.name)
             if address is not None and variable.linkage != "extern":
@@ -360,7 +364,10 @@ def refusal_of(ptx: PtxModule, name: str) -> bytes | None:
     """What a kernel reaches that is not executed, told before anybody launches it."""
     kernel = next(k for k in ptx.kernels if k.name == name)
     found = unsupported(ptx, kernel)
-    return str(found[0]).encode() if found else None
+    if found:
+        return str(found[0]).encode()
+    missing = missing_functions(ptx, kernel)
+    return f"va100 has no {missing[0]}, which it calls".encode() if missing else None
 
 
 def _arch(ptx: PtxModule) -> int:
