@@ -37,6 +37,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_CHECK_REPORT": "file that their findings are written to",
     "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check",
     "VA100_DUMP": "file that a core dump of the first kernel that faults is written to",
+    "VA100_DEBUG": "terminal, or a file of commands: what `va100 debug` sets",
     "VA100_TRACE": "instructions of chosen threads to print: kernel=saxpy,cta=0,thread=0-3",
 }
 """What a person may set, with its meaning; the native core knows a few more for itself."""
