@@ -24,6 +24,8 @@ AT_SPECIFICATION, AT_TYPE, AT_LINKAGE, AT_LINKAGE_OLD = 0x47, 0x49, 0x6E, 0x2007
 AT_ORIGIN: Final = 0x31
 
 _ITEM: Final = re.compile(r"\.b(8|16|32|64)\s+([^\n;]*)|([.$\w]+):")
+_LIST_HEADER_BYTES: Final = 18
+Between = Callable[[str, str], bool]
 _OP_ADDR, _OP_PLUS, _OP_REGX, _OP_BREGX, _OP_FBREG = 0x03, 0x23, 0x90, 0x92, 0x91
 
 
@@ -94,6 +96,7 @@ class DebugInfo:
         sections = {i.name: i.text for i in module.items if isinstance(i, Section)}
         self._info = _image(sections.get(".debug_info", ""))
         self._strings = _image(sections.get(".debug_str", ""))
+        self._lists = _image(sections.get(".debug_loc", ""))
         self.entries: dict[int, Entry] = {}
         self.units: list[Entry] = []
         if self._info.raw:
@@ -120,10 +123,34 @@ class DebugInfo:
         value = entry.values.get(attribute)
         return self.entries.get(value) if isinstance(value, int) else None
 
-    def where(self, entry: Entry) -> Where | None:
-        """A variable's place; None when it has none, or one that is not read here."""
+    def where(self, entry: Entry, is_between: Between) -> Where | None:
+        """A variable's place; None when it has none, or one that is not read here.
+
+        Parameters
+        ----------
+        is_between : callable
+            Whether the instruction in question lies between two labels.
+        """
         value = entry.values.get(AT_LOCATION)
-        return _location(self._info, value) if isinstance(value, Block) else None
+        if isinstance(value, Block):
+            return _location(self._info, value)
+        if isinstance(value, Symbol):
+            start = self._lists.labels.get(value.name, 0) + value.offset
+            return self._listed(start, is_between)
+        return self._listed(value, is_between) if isinstance(value, int) else None
+
+    def _listed(self, at: int, is_between: Between) -> Where | None:
+        """The place that a list gives for an instruction: lines of two labels and a location."""
+        raw, names = self._lists.raw, self._lists.names
+        while at + _LIST_HEADER_BYTES <= len(raw):
+            low, high = names.get(at), names.get(at + 8)
+            if low is None or high is None:
+                return None
+            start = at + _LIST_HEADER_BYTES
+            at = start + int.from_bytes(raw[start - 2 : start], "little")
+            if is_between(low.name, high.name):
+                return _location(self._lists, Block(start, at))
+        return None
 
     def member_offset(self, entry: Entry) -> int:
         """Offset of a member in bytes."""
@@ -286,6 +313,9 @@ class _Reader:
 
     def _value(self, form: int, at: int) -> tuple[AttributeValue, int]:
         size = _FIXED.get(form)
+        named = self._info.names.get(at)
+        if size is not None and named is not None:
+            return named, at + size
         if size is not None:
             number = int.from_bytes(self._raw[at : at + size], "little")
             return number + (self._unit if form in _REFERENCES else 0), at + size

@@ -6,6 +6,7 @@ Every kernel gets both; which one a launch takes is asked of the watcher each ti
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -95,6 +96,8 @@ class WatchedVariant:
     watcher: Choosing
     structures: Structures
     param_bytes: int
+    turn: threading.Lock
+    """One launch is watched at a time, whatever threads of the program launch."""
     _counters: list[Counters] = field(default_factory=lambda: [Counters()])
     _error: errors.Va100Error | None = None
 
@@ -138,7 +141,8 @@ class WatchedVariant:
         )
         params = ctypes.string_at(record.params, self.param_bytes) if self.param_bytes else b""
         try:
-            outcome = self.engine.launch(self.module, self.kernel, config, params)
+            with self.turn:
+                outcome = self.engine.launch(self.module, self.kernel, config, params)
         except errors.Va100Error as error:
             self._error = _renamed(error, self.kernel)
             _fill(record.fault, error)
@@ -183,6 +187,7 @@ class WatchedCompiler:
         self._watcher = watcher
         self._structures = structures
         self._tell = tell
+        self._turn = threading.Lock()
 
     def variant(self, module: LoadedModule, kernel: str, block: Dim3) -> Variant:
         """Compile a kernel for a block shape; what cannot be watched has machine code alone."""
@@ -195,7 +200,7 @@ class WatchedCompiler:
             return inner
         return WatchedVariant(
             inner, module, kernel, self._engine, self._watcher, self._structures,
-            self.describe(module.ptx, kernel).param_bytes,
+            self.describe(module.ptx, kernel).param_bytes, self._turn,
         )  # fmt: skip
 
     def describe(self, module: PtxModule, kernel: str) -> KernelDescription:

@@ -141,9 +141,9 @@ class Names:
     def value(self, entry: Entry) -> Value:
         """The value of a variable."""
         info = debug_info(self.moment.module)
-        where = info.where(entry)
+        where = info.where(entry, self._is_between)
         if where is None:
-            raise LookupError("it is optimised away, or its place is not read")
+            raise LookupError("it has no value here")
         kind = type_of(self.moment.module, info.refer(entry, dwarf.AT_TYPE))
         if where.register:
             raw = self.moment.register(where.register, self.lane)
@@ -179,9 +179,12 @@ class Names:
 
     def _is_in(self, scope: Entry) -> bool:
         """Whether the instruction lies between a scope's labels."""
+        return self._is_between(scope.symbol(dwarf.AT_LOW_PC), scope.symbol(dwarf.AT_HIGH_PC))
+
+    def _is_between(self, first: str, last: str) -> bool:
+        """Whether the instruction lies between two labels, or there are none such."""
         places = _label_places(self.moment.module)
-        low = places.get(scope.symbol(dwarf.AT_LOW_PC))
-        high = places.get(scope.symbol(dwarf.AT_HIGH_PC))
+        low, high = places.get(first), places.get(last)
         at = self.moment.spot.instruction.span.start
         return low is None or high is None or low <= at < high
 

@@ -28,6 +28,7 @@ class Session:
 
     def __init__(self, commands: str) -> None:
         self._lines = _lines(commands)
+        self._is_asking = False
         self._is_terminal = commands == TERMINAL and sys.stdin is not None and sys.stdin.isatty()
         if self._is_terminal:
             with contextlib.suppress(ImportError):  # history, where this Python can edit lines
@@ -51,15 +52,24 @@ class Session:
     def _read(self, prompt: str) -> str | None:
         _flush_program()
         if self._is_terminal:
-            try:
-                return input(prompt)
-            except EOFError:
-                return "quit"
+            return self._asked(prompt)
         line = next(self._lines, None)
         if line is None:
             return None
         self.prompt.say(prompt + line)
         return line
+
+    def _asked(self, prompt: str) -> str:
+        self._is_asking = True
+        try:
+            return input(prompt)
+        except EOFError:
+            return "quit"
+        except KeyboardInterrupt:
+            self.prompt.say("")
+            return "#"
+        finally:
+            self._is_asking = False
 
     def _listen(self) -> None:
         """Let an interrupt stop the kernel under watch, where this thread may say so."""
@@ -67,7 +77,7 @@ class Session:
         def interrupt(number: int, frame: object) -> None:
             del number, frame
             debugger = self.prompt.debugger
-            if debugger.interrupted or not debugger.is_watching:
+            if self._is_asking or debugger.interrupted or not debugger.is_watching:
                 raise KeyboardInterrupt
             debugger.interrupted = True
 

@@ -48,6 +48,7 @@ ABBREVIATIONS = {
     9: (TAG_STRUCTURE, True, [(AT_NAME, 8), (AT_BYTE_SIZE, 11)]),
     10: (TAG_MEMBER, False, [(AT_NAME, 8), (AT_TYPE, 0x13), (AT_MEMBER_LOCATION, 10)]),
     11: (TAG_LEXICAL_BLOCK, True, [(AT_LOW_PC, 1), (AT_HIGH_PC, 1)]),
+    13: (TAG_VARIABLE, False, [(AT_NAME, 8), (AT_TYPE, 0x13), (AT_LOCATION, 0x06)]),
     12: (TAG_VARIABLE, False, [(AT_NAME, 0x0E), (AT_TYPE, 0x13)]),
 }  # fmt: skip
 
@@ -151,6 +152,10 @@ def sections() -> str:
     w.word(integer)
     w.in_register("%r6")
     w.bytes(0)
+    w.entry(13)
+    w.text("moved")
+    w.word(integer)
+    w.word(".debug_loc+0")
     w.entry(12)
     w.word("$L__name0")
     w.word(integer)
@@ -158,11 +163,25 @@ def sections() -> str:
     info = "\n".join(
         [f".b32 {w.size - 4}", ".b8 2", ".b8 0", ".b32 .debug_abbrev", ".b8 8", *w.lines]
     )
+    places = "\n".join(
+        [*listed("$L__outer", "$L__inner", "%r2"), *listed("$L__inner", "END", "%r6")]
+    )
     return (
         f".section .debug_abbrev {{\n{abbreviations()}\n}}\n"
         f".section .debug_info {{\n{info}\n}}\n"
+        f".section .debug_loc {{\n{places}\n}}\n"
         ".section .debug_str {\n$L__name0:\n.b8 103,111,110,101,0\n}\n"
     )
+
+
+def listed(first: str, last: str, register: str) -> list[str]:
+    """A line of a list of places."""
+    w = Writer()
+    w.address(first)
+    w.address(last)
+    code = [0x90, *uleb(int.from_bytes(register.encode(), "big"))]
+    w.bytes(len(code), 0, *code)
+    return w.lines
 
 
 def abbreviations() -> str:
@@ -175,7 +194,12 @@ def abbreviations() -> str:
     return ".b8 " + ",".join(map(str, [*out, 0]))
 
 
-SOURCE = TEXT.replace("    cvt.rn.f32", "$L__inner:\n    cvt.rn.f32") + sections()
+SOURCE = (
+    TEXT.replace("    cvt.rn.f32", "$L__inner:\n    cvt.rn.f32").replace(
+        "    call", "$L__outer:\n    call"
+    )
+    + sections()
+)
 
 
 class At:
@@ -224,10 +248,21 @@ def test_the_innermost_variable_of_a_name(launch: Launch) -> None:
     assert at.found == ["4"]
 
 
-def test_what_is_optimised_away_says_so(launch: Launch) -> None:
+def test_a_variable_that_moves(launch: Launch) -> None:
+    first, second = At("call", "moved"), At("add.f32", "moved")
+    launch(first, SOURCE)
+    launch(second, SOURCE)
+    assert first.found == ["2"]
+    assert second.found == ["4"]
+    nowhere = At("shl", "moved")
+    launch(nowhere, SOURCE)
+    assert nowhere.found == ["it has no value here"]
+
+
+def test_what_has_no_place_says_so(launch: Launch) -> None:
     at = At("call", "gone")
     launch(at, SOURCE)
-    assert at.found == ["it is optimised away, or its place is not read"]
+    assert at.found == ["it has no value here"]
 
 
 def test_lists_of_variables(launch: Launch) -> None:
@@ -240,7 +275,7 @@ def test_lists_of_variables(launch: Launch) -> None:
 
     lists = Lists("call")
     launch(lists, SOURCE)
-    assert lists.found == ["values", "row", "pair", "i", "gone"]
+    assert lists.found == ["values", "row", "pair", "i", "moved", "gone"]
 
 
 def test_a_module_without_sections_has_no_names() -> None:
