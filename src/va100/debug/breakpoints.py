@@ -80,9 +80,10 @@ def _first(module: PtxModule, function: Function) -> int:
     if "debug" not in module.target:
         return 0
     flow = next(f for f in flows(module) if f.function is function)
-    opening = flow.locations[0].line if flow.locations and flow.locations[0] else 0
+    first = flow.locations[0] if flow.locations else None
+    opening = (first.line, first.column) if first is not None else None
     for index, location in enumerate(flow.locations):
-        if location is None or location.line != opening:
+        if location is None or (location.line, location.column) != opening:
             return index if location is not None else 0
         if flow.instructions[index].opcode not in _OPENING:
             return 0

@@ -15,6 +15,7 @@ from va100.debug.types import (
     Kind,
     Type,
     Value,
+    array_of,
     of_number,
     of_type,
     part,
@@ -40,7 +41,7 @@ class Context(Protocol):
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+|\d+)[uUlLfF]*"
-    r"|([A-Za-z_]\w*)|(->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^!~<>()\[\].$]))"
+    r"|([A-Za-z_]\w*)|(->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^!~<>()\[\].$@]))"
 )
 _VECTORS: Final = frozenset({"tid", "ntid", "ctaid", "nctaid"})
 _TYPE_WORDS: Final = frozenset(
@@ -135,8 +136,11 @@ class _Reader:
         """Evaluate operators that bind at least so tightly."""
         left = self._unary()
         while True:
+            if self._peek() == "@" and not least:
+                self._take()
+                left = self._several(left, int(self.expression(1).number()))
             found = _BINARY.get(self._peek())
-            if found is None or found[0] < least or found[0] == 0:
+            if found is None or found[0] < least:
                 return left
             name = self._take()
             right = self.expression(found[0] + 1)
@@ -254,6 +258,13 @@ class _Reader:
             raise ValueError(f"{value.type.name} has no elements")
         address = int(value.number()) + offset
         return Value(element, self._context.memory(address, element.size_bytes), address)
+
+    def _several(self, value: Value, count: int) -> Value:
+        """``first@count``: an array that begins with a value in memory."""
+        if value.address is None or count < 1:
+            raise ValueError("@ needs a value in memory before it and a count after it")
+        kind = array_of(value.type, count)
+        return Value(kind, self._context.memory(value.address, kind.size_bytes), value.address)
 
     def _member(self, value: Value, name: str) -> Value:
         members = value.type.members() if value.type.members is not None else ()

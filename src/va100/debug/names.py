@@ -19,6 +19,7 @@ from va100.debug.types import (
     Member,
     Type,
     Value,
+    array_of,
     of_type,
     pointer_to,
     ptx_type,
@@ -99,8 +100,7 @@ class Names:
         count = place.size_bytes // max(element.size_bytes, 1)
         kind = element
         if place.size_bytes != element.size_bytes:
-            kind = Type(f"{element.name}[{count}]", Kind.ARRAY, place.size_bytes,
-                        lambda: element, count)  # fmt: skip
+            kind = array_of(element, count)
         return Value(kind, self.memory(place.address, place.size_bytes), place.address)
 
     def _built_in(self, name: str) -> Value | None:
@@ -246,14 +246,8 @@ def _array(entry: Entry, element: Type) -> Type:
         if c.tag == dwarf.TAG_SUBRANGE
     ]
     for count in reversed(counts):
-        element = _of_count(element, count)
+        element = array_of(element, count)
     return element
-
-
-def _of_count(element: Type, count: int) -> Type:
-    return Type(
-        f"{element.name}[{count}]", Kind.ARRAY, count * element.size_bytes, lambda: element, count
-    )
 
 
 def _members(module: PtxModule, entry: Entry) -> tuple[Member, ...]:

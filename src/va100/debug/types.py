@@ -131,6 +131,12 @@ def pointer_to(target: Type) -> Type:
     return Type(f"{target.name} *", Kind.POINTER, 8, lambda: target)
 
 
+def array_of(element: Type, count: int) -> Type:
+    """The type of so many elements in a row."""
+    size = count * element.size_bytes
+    return Type(f"{element.name}[{count}]", Kind.ARRAY, size, lambda: element, count)
+
+
 def ptx_type(kind: PtxType) -> Type:
     """A PTX type as one of the source language."""
     if kind is PtxType.PRED:

@@ -230,9 +230,18 @@ class At:
 
 
 def test_variables_in_registers_memory_and_parameters(launch: Launch) -> None:
-    at = At("call", "i", "row", "row[1] + 1", "values[2]", "*values", "&row[1] == shared + 4")
+    at = At(
+        "call",
+        "values[0]@2",
+        "i",
+        "row",
+        "row[1] + 1",
+        "values[2]",
+        "*values",
+        "&row[1] == shared + 4",
+    )
     launch(at, SOURCE)
-    assert at.found == ["2", "{0, 1, 2, 0}", "2", "0.5", "0.5", "1"]
+    assert at.found == ["{0.5, 0.5}", "2", "{0, 1, 2, 0}", "2", "0.5", "0.5", "1"]
 
 
 def test_structures(launch: Launch) -> None:
