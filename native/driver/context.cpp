@@ -104,6 +104,8 @@ void empty_context(Context &context) {
     unload_module(module);
   for (Stream *const stream : streams)
     delete driver().streams.remove(stream->handle);
+  forget_textures_of(context);
+  forget_arrays_of(context);
   free_blocks_of(context);
   context.fault = CUDA_SUCCESS;
 }

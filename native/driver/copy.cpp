@@ -1,6 +1,8 @@
 // Copies between host and devices, in one, two and three dimensions.
+#include <algorithm>
 #include <cstring>
 
+#include "arrays.h"
 #include "blocks.h"
 #include "driver_api.h"
 #include "va100/check.h"
@@ -13,6 +15,7 @@ struct Side {
   uint64_t address;
   unsigned type; // CU_MEMORYTYPE_*
   uint64_t pitch = 0, height = 0;
+  const Array *array = nullptr;
 };
 
 int device_holding(uint64_t address) {
@@ -31,8 +34,6 @@ Way way_between(uint64_t to, uint64_t from) {
 
 // Host memory of the client's own is not ours to check.
 void require_range(const Side &side, uint64_t bytes) {
-  if (side.type == CU_MEMORYTYPE_ARRAY)
-    fail(CUDA_ERROR_NOT_SUPPORTED);
   if (side.type == CU_MEMORYTYPE_DEVICE || in_arena(side.address))
     require_device_range(side.address, bytes);
   else if (!side.address)
@@ -69,8 +70,15 @@ Side device(CUdeviceptr address) { return {address, CU_MEMORYTYPE_DEVICE}; }
 Side host(const void *pointer) { return {reinterpret_cast<uint64_t>(pointer), CU_MEMORYTYPE_HOST}; }
 Side unified(CUdeviceptr address) { return {address, CU_MEMORYTYPE_UNIFIED}; }
 
-Side side_of(unsigned type, const void *host_pointer, CUdeviceptr address, uint64_t pitch,
-             uint64_t height) {
+Side array_side(CUarray handle) {
+  const Array &array = array_of(handle, CUDA_ERROR_INVALID_VALUE);
+  return {array.base, CU_MEMORYTYPE_DEVICE, array.pitch, array.rows(), &array};
+}
+
+Side side_of(unsigned type, const void *host_pointer, CUdeviceptr address, CUarray array,
+             uint64_t pitch, uint64_t height) {
+  if (type == CU_MEMORYTYPE_ARRAY)
+    return array_side(array);
   Side side{address, type, pitch, height};
   if (type == CU_MEMORYTYPE_HOST)
     side.address = reinterpret_cast<uint64_t>(host_pointer);
@@ -79,8 +87,21 @@ Side side_of(unsigned type, const void *host_pointer, CUdeviceptr address, uint6
   return side;
 }
 
+// A box lies within an array, in whole texels.
+void require_inside(const Array &array, uint64_t x, uint64_t y, uint64_t z,
+                    const CUDA_MEMCPY3D &c) {
+  const auto within = [](uint64_t first, uint64_t count, uint64_t extent) {
+    return first <= extent && count <= extent - first;
+  };
+  if (!within(x, c.width, array.row_bytes()) || !within(y, c.height, array.rows()) ||
+      !within(z, c.depth, array.slices()) || x % array.texel_bytes || c.width % array.texel_bytes)
+    fail(CUDA_ERROR_INVALID_VALUE);
+}
+
 // Where a side's first byte is, after its bounds are checked.
 uint64_t first_byte(Side side, uint64_t x, uint64_t y, uint64_t z, const CUDA_MEMCPY3D &c) {
+  if (side.array)
+    require_inside(*side.array, x, y, z, c);
   const uint64_t slice = side.pitch * side.height;
   side.address += z * slice + y * side.pitch + x;
   const uint64_t span = (c.depth - 1) * slice + (c.height - 1) * side.pitch + c.width;
@@ -89,6 +110,8 @@ uint64_t first_byte(Side side, uint64_t x, uint64_t y, uint64_t z, const CUDA_ME
 }
 
 void complete(Side *side, const CUDA_MEMCPY3D &c, uint64_t x, uint64_t y) {
+  if (side->array)
+    return;
   if (!side->pitch && c.height == 1 && c.depth == 1)
     side->pitch = x + c.width;
   if (!side->height)
@@ -102,8 +125,8 @@ CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
   Stream &stream = stream_of(handle);
   if (!c.width || !c.height || !c.depth)
     return CUDA_SUCCESS;
-  Side from = side_of(c.src_type, c.src_host, c.src_device, c.src_pitch, c.src_height);
-  Side to = side_of(c.dst_type, c.dst_host, c.dst_device, c.dst_pitch, c.dst_height);
+  Side from = side_of(c.src_type, c.src_host, c.src_device, c.src_array, c.src_pitch, c.src_height);
+  Side to = side_of(c.dst_type, c.dst_host, c.dst_device, c.dst_array, c.dst_pitch, c.dst_height);
   complete(&from, c, c.src_x, c.src_y);
   complete(&to, c, c.dst_x, c.dst_y);
   const uint64_t source = first_byte(from, c.src_x, c.src_y, c.src_z, c);
@@ -119,6 +142,53 @@ CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
       }
   }
   account(stream, target, source, c.width * c.height * c.depth);
+  if (wait) {
+    log_join(stream.track);
+    flush_device_output();
+  }
+  return CUDA_SUCCESS;
+}
+
+// Bytes of a run that lie together from an offset on: to the end of the row, in an array.
+uint64_t piece_of(const Side &side, uint64_t offset, uint64_t bytes) {
+  if (!side.array)
+    return bytes;
+  return std::min(bytes, side.array->row_bytes() - offset % side.array->row_bytes());
+}
+
+uint64_t byte_at(const Side &side, uint64_t offset) {
+  if (!side.array)
+    return side.address + offset;
+  const uint64_t row = side.array->row_bytes();
+  return side.address + offset / row * side.pitch + offset % row;
+}
+
+// Bytes one after another, which in an array are its rows one after another.
+CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t from_offset,
+                  uint64_t bytes, CUstream handle, bool wait) {
+  healthy_context();
+  Stream &stream = stream_of(handle);
+  const std::pair<const Side *, uint64_t> sides[] = {{&to, to_offset}, {&from, from_offset}};
+  for (const auto &[side, offset] : sides) {
+    if (!side->array)
+      require_range(*side, bytes);
+    else if (offset > side->array->bytes() || bytes > side->array->bytes() - offset ||
+             offset % side->array->texel_bytes || bytes % side->array->texel_bytes)
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  {
+    const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    for (uint64_t done = 0; done < bytes;) {
+      const uint64_t piece = std::min(piece_of(to, to_offset + done, bytes - done),
+                                      piece_of(from, from_offset + done, bytes - done));
+      const uint64_t there = byte_at(to, to_offset + done);
+      const uint64_t here = byte_at(from, from_offset + done);
+      std::memmove(reinterpret_cast<void *>(there), reinterpret_cast<void *>(here), piece);
+      va_check_copied(there, here, piece);
+      done += piece;
+    }
+  }
+  account(stream, to.address, from.address, bytes);
   if (wait) {
     log_join(stream.track);
     flush_device_output();
@@ -216,6 +286,38 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c) { return copy_box(*c, nullp
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream) {
   return copy_box(*c, stream, false);
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes) {
+  return copy_run(array_side(to), offset, host(from), 0, bytes, nullptr, true);
+}
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,
+                              CUstream stream) {
+  return copy_run(array_side(to), offset, host(from), 0, bytes, stream, false);
+}
+
+CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes) {
+  return copy_run(host(to), 0, array_side(from), offset, bytes, nullptr, true);
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes,
+                              CUstream stream) {
+  return copy_run(host(to), 0, array_side(from), offset, bytes, stream, false);
+}
+
+CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
+  return copy_run(array_side(to), offset, device(from), 0, bytes, nullptr, false);
+}
+
+CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
+  return copy_run(device(to), 0, array_side(from), offset, bytes, nullptr, false);
+}
+
+CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
+                         size_t bytes) {
+  return copy_run(array_side(to), to_offset, array_side(from), from_offset, bytes, nullptr,
+                  false);
 }
 
 } // namespace api

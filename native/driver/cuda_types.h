@@ -19,6 +19,8 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUarray_st *CUarray;
+typedef uint64_t CUtexObject;
+typedef uint64_t CUsurfObject;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgreenCtx_st *CUgreenCtx;
@@ -142,6 +144,75 @@ typedef struct CUDA_MEMCPY3D {
   size_t width, height, depth;
 } CUDA_MEMCPY3D;
 typedef CUDA_MEMCPY3D CUDA_MEMCPY3D_PEER;
+
+enum {
+  CUDA_ARRAY3D_LAYERED = 0x01,
+  CUDA_ARRAY3D_SURFACE_LDST = 0x02,
+  CUDA_ARRAY3D_CUBEMAP = 0x04,
+  CUDA_ARRAY3D_TEXTURE_GATHER = 0x08
+};
+
+typedef struct CUDA_ARRAY_DESCRIPTOR {
+  size_t width, height;
+  unsigned int format, channels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR {
+  size_t width, height, depth;
+  unsigned int format, channels, flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+enum {
+  CU_RESOURCE_TYPE_ARRAY = 0,
+  CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+  CU_RESOURCE_TYPE_LINEAR = 2,
+  CU_RESOURCE_TYPE_PITCH2D = 3
+};
+
+typedef struct CUDA_RESOURCE_DESC {
+  unsigned int type;
+  union {
+    CUarray array;
+    struct {
+      CUdeviceptr address;
+      unsigned int format, channels;
+      size_t bytes;
+    } linear;
+    struct {
+      CUdeviceptr address;
+      unsigned int format, channels;
+      size_t width, height, pitch;
+    } pitched;
+    int reserved[32];
+  };
+  unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+enum {
+  CU_TRSF_READ_AS_INTEGER = 0x01,
+  CU_TRSF_NORMALIZED_COORDINATES = 0x02,
+  CU_TRSF_SRGB = 0x10,
+  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION = 0x20,
+  CU_TRSF_SEAMLESS_CUBEMAP = 0x40
+};
+
+typedef struct CUDA_TEXTURE_DESC {
+  unsigned int address[3];
+  unsigned int filter;
+  unsigned int flags;
+  unsigned int max_anisotropy;
+  unsigned int mipmap_filter;
+  float mipmap_bias, mipmap_least, mipmap_most;
+  float border[4];
+  int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct CUDA_RESOURCE_VIEW_DESC {
+  unsigned int format; // 0: the resource's own
+  size_t width, height, depth;
+  unsigned int first_level, last_level, first_layer, last_layer;
+  unsigned int reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
 
 enum { CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_LOCATION_TYPE_HOST = 2 };
 

@@ -19,7 +19,9 @@ enum class Kind : uint64_t {
   kStream = 0x16,
   kEvent = 0x17,
   kLink = 0x18,
-  kPool = 0x19
+  kPool = 0x19,
+  kTexture = 0x1A, // numbers of the table of textures and surfaces, which begin with it
+  kArray = 0x1B
 };
 
 inline Kind kind_of(const void *handle) {

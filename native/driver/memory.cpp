@@ -184,7 +184,7 @@ uint64_t allocate(Context &context, uint64_t bytes, Origin origin, unsigned flag
   block.flags = flags;
   block.pool = pool;
   const int region = origin == Origin::kDevice ? block.device : VA_HOST_DEVICE;
-  block.base = va_arena_alloc(region, bytes, bytes >= kPitchAlign ? kPitchAlign : 256);
+  block.base = va_arena_alloc(region, bytes, kPitchAlign); // good for any texture, too
   if (!block.base)
     fail(CUDA_ERROR_OUT_OF_MEMORY);
   add(block);

@@ -21,6 +21,7 @@
 
 namespace va {
 
+struct Array;
 struct Context;
 struct Stream;
 struct Library;
@@ -146,6 +147,7 @@ struct Context {
   std::mutex mutex;
   std::set<va_module *> modules;
   std::set<Stream *> streams;
+  std::set<Array *> arrays;
   std::set<CUcontext> peers;
   std::unique_ptr<Stream> legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
@@ -161,6 +163,7 @@ using LibraryTable = HandleTable<Library, CUlibrary, Kind::kLibrary>;
 using StreamTable = HandleTable<Stream, CUstream, Kind::kStream>;
 using EventTable = HandleTable<Event, CUevent, Kind::kEvent>;
 using PoolTable = HandleTable<Pool, CUmemoryPool, Kind::kPool>;
+using ArrayTable = HandleTable<Array, CUarray, Kind::kArray>;
 
 // Everything the driver knows.  Never destroyed: clients call from static destructors.
 struct Driver {
@@ -174,6 +177,7 @@ struct Driver {
   StreamTable streams;
   EventTable events;
   PoolTable pools;
+  ArrayTable arrays;
   std::atomic<uint64_t> next_id{1};
   std::mutex retired_mutex;
   std::vector<Context *> retired; // destroyed contexts
@@ -207,6 +211,8 @@ Event &event_of(CUevent handle);
 Pool &pool_of(CUmemoryPool handle);
 
 void free_blocks_of(Context &context);
+void forget_arrays_of(Context &context);
+void forget_textures_of(const Context &context);
 void unload_module(va_module *module);
 
 // Write out what device-side printf left; called wherever the host waits for the device.

@@ -505,24 +505,49 @@ VA_ENTRY CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t by
   return va::guarded([&] { return va::api::cuMemcpyAsync(dst, src, bytes, stream); });
 }
 VA_ENTRY CUresult cuMemcpyAtoA(void) { return va::refuse("cuMemcpyAtoA"); }
-VA_ENTRY CUresult cuMemcpyAtoA_v2(void) { return va::refuse("cuMemcpyAtoA_v2"); }
-VA_ENTRY CUresult cuMemcpyAtoA_v2_ptds(void) { return va::refuse("cuMemcpyAtoA_v2_ptds"); }
+VA_ENTRY CUresult cuMemcpyAtoA_v2(CUarray dst_array, size_t dst_offset, CUarray src_array, size_t src_offset, size_t bytes) {
+  return va::guarded([&] { return va::api::cuMemcpyAtoA_v2(dst_array, dst_offset, src_array, src_offset, bytes); });
+}
+VA_ENTRY CUresult cuMemcpyAtoA_v2_ptds(CUarray dst_array, size_t dst_offset, CUarray src_array, size_t src_offset, size_t bytes) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyAtoA_v2(dst_array, dst_offset, src_array, src_offset, bytes); });
+}
 VA_ENTRY CUresult cuMemcpyAtoD(void) { return va::refuse("cuMemcpyAtoD"); }
-VA_ENTRY CUresult cuMemcpyAtoD_v2(void) { return va::refuse("cuMemcpyAtoD_v2"); }
-VA_ENTRY CUresult cuMemcpyAtoD_v2_ptds(void) { return va::refuse("cuMemcpyAtoD_v2_ptds"); }
+VA_ENTRY CUresult cuMemcpyAtoD_v2(CUdeviceptr dst_device, CUarray src_array, size_t src_offset, size_t bytes) {
+  return va::guarded([&] { return va::api::cuMemcpyAtoD_v2(dst_device, src_array, src_offset, bytes); });
+}
+VA_ENTRY CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dst_device, CUarray src_array, size_t src_offset, size_t bytes) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyAtoD_v2(dst_device, src_array, src_offset, bytes); });
+}
 VA_ENTRY CUresult cuMemcpyAtoH(void) { return va::refuse("cuMemcpyAtoH"); }
 VA_ENTRY CUresult cuMemcpyAtoHAsync(void) { return va::refuse("cuMemcpyAtoHAsync"); }
-VA_ENTRY CUresult cuMemcpyAtoHAsync_v2(void) { return va::refuse("cuMemcpyAtoHAsync_v2"); }
-VA_ENTRY CUresult cuMemcpyAtoHAsync_v2_ptsz(void) { return va::refuse("cuMemcpyAtoHAsync_v2_ptsz"); }
-VA_ENTRY CUresult cuMemcpyAtoH_v2(void) { return va::refuse("cuMemcpyAtoH_v2"); }
-VA_ENTRY CUresult cuMemcpyAtoH_v2_ptds(void) { return va::refuse("cuMemcpyAtoH_v2_ptds"); }
+VA_ENTRY CUresult cuMemcpyAtoHAsync_v2(void *dst_host, CUarray src_array, size_t src_offset, size_t bytes, CUstream stream) {
+  return va::guarded([&] { return va::api::cuMemcpyAtoHAsync_v2(dst_host, src_array, src_offset, bytes, stream); });
+}
+VA_ENTRY CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dst_host, CUarray src_array, size_t src_offset, size_t bytes, CUstream stream) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyAtoHAsync_v2(dst_host, src_array, src_offset, bytes, stream); });
+}
+VA_ENTRY CUresult cuMemcpyAtoH_v2(void *dst_host, CUarray src_array, size_t src_offset, size_t bytes) {
+  return va::guarded([&] { return va::api::cuMemcpyAtoH_v2(dst_host, src_array, src_offset, bytes); });
+}
+VA_ENTRY CUresult cuMemcpyAtoH_v2_ptds(void *dst_host, CUarray src_array, size_t src_offset, size_t bytes) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyAtoH_v2(dst_host, src_array, src_offset, bytes); });
+}
 VA_ENTRY CUresult cuMemcpyBatchAsync(void) { return va::refuse("cuMemcpyBatchAsync"); }
 VA_ENTRY CUresult cuMemcpyBatchAsync_ptsz(void) { return va::refuse("cuMemcpyBatchAsync_ptsz"); }
 VA_ENTRY CUresult cuMemcpyBatchAsync_v2(void) { return va::refuse("cuMemcpyBatchAsync_v2"); }
 VA_ENTRY CUresult cuMemcpyBatchAsync_v2_ptsz(void) { return va::refuse("cuMemcpyBatchAsync_v2_ptsz"); }
 VA_ENTRY CUresult cuMemcpyDtoA(void) { return va::refuse("cuMemcpyDtoA"); }
-VA_ENTRY CUresult cuMemcpyDtoA_v2(void) { return va::refuse("cuMemcpyDtoA_v2"); }
-VA_ENTRY CUresult cuMemcpyDtoA_v2_ptds(void) { return va::refuse("cuMemcpyDtoA_v2_ptds"); }
+VA_ENTRY CUresult cuMemcpyDtoA_v2(CUarray dst_array, size_t dst_offset, CUdeviceptr src_device, size_t bytes) {
+  return va::guarded([&] { return va::api::cuMemcpyDtoA_v2(dst_array, dst_offset, src_device, bytes); });
+}
+VA_ENTRY CUresult cuMemcpyDtoA_v2_ptds(CUarray dst_array, size_t dst_offset, CUdeviceptr src_device, size_t bytes) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyDtoA_v2(dst_array, dst_offset, src_device, bytes); });
+}
 VA_ENTRY CUresult cuMemcpyDtoD(void) { return va::refuse("cuMemcpyDtoD"); }
 VA_ENTRY CUresult cuMemcpyDtoDAsync(void) { return va::refuse("cuMemcpyDtoDAsync"); }
 VA_ENTRY CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst_device, CUdeviceptr src_device, size_t bytes, CUstream stream) {
@@ -557,10 +582,20 @@ VA_ENTRY CUresult cuMemcpyDtoH_v2_ptds(void *dst_host, CUdeviceptr src_device, s
 }
 VA_ENTRY CUresult cuMemcpyHtoA(void) { return va::refuse("cuMemcpyHtoA"); }
 VA_ENTRY CUresult cuMemcpyHtoAAsync(void) { return va::refuse("cuMemcpyHtoAAsync"); }
-VA_ENTRY CUresult cuMemcpyHtoAAsync_v2(void) { return va::refuse("cuMemcpyHtoAAsync_v2"); }
-VA_ENTRY CUresult cuMemcpyHtoAAsync_v2_ptsz(void) { return va::refuse("cuMemcpyHtoAAsync_v2_ptsz"); }
-VA_ENTRY CUresult cuMemcpyHtoA_v2(void) { return va::refuse("cuMemcpyHtoA_v2"); }
-VA_ENTRY CUresult cuMemcpyHtoA_v2_ptds(void) { return va::refuse("cuMemcpyHtoA_v2_ptds"); }
+VA_ENTRY CUresult cuMemcpyHtoAAsync_v2(CUarray dst_array, size_t dst_offset, const void *src_host, size_t bytes, CUstream stream) {
+  return va::guarded([&] { return va::api::cuMemcpyHtoAAsync_v2(dst_array, dst_offset, src_host, bytes, stream); });
+}
+VA_ENTRY CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dst_array, size_t dst_offset, const void *src_host, size_t bytes, CUstream stream) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyHtoAAsync_v2(dst_array, dst_offset, src_host, bytes, stream); });
+}
+VA_ENTRY CUresult cuMemcpyHtoA_v2(CUarray dst_array, size_t dst_offset, const void *src_host, size_t bytes) {
+  return va::guarded([&] { return va::api::cuMemcpyHtoA_v2(dst_array, dst_offset, src_host, bytes); });
+}
+VA_ENTRY CUresult cuMemcpyHtoA_v2_ptds(CUarray dst_array, size_t dst_offset, const void *src_host, size_t bytes) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyHtoA_v2(dst_array, dst_offset, src_host, bytes); });
+}
 VA_ENTRY CUresult cuMemcpyHtoD(void) { return va::refuse("cuMemcpyHtoD"); }
 VA_ENTRY CUresult cuMemcpyHtoDAsync(void) { return va::refuse("cuMemcpyHtoDAsync"); }
 VA_ENTRY CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst_device, const void *src_host, size_t bytes, CUstream stream) {
@@ -1370,14 +1405,28 @@ VA_ENTRY CUresult cuMulticastCreate(void) { return va::refuse("cuMulticastCreate
 VA_ENTRY CUresult cuMulticastGetGranularity(void) { return va::refuse("cuMulticastGetGranularity"); }
 VA_ENTRY CUresult cuMulticastUnbind(void) { return va::refuse("cuMulticastUnbind"); }
 VA_ENTRY CUresult cuArray3DCreate(void) { return va::refuse("cuArray3DCreate"); }
-VA_ENTRY CUresult cuArray3DCreate_v2(void) { return va::refuse("cuArray3DCreate_v2"); }
+VA_ENTRY CUresult cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *allocate_array) {
+  if (!handle || !allocate_array) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuArray3DCreate_v2(handle, allocate_array); });
+}
 VA_ENTRY CUresult cuArray3DGetDescriptor(void) { return va::refuse("cuArray3DGetDescriptor"); }
-VA_ENTRY CUresult cuArray3DGetDescriptor_v2(void) { return va::refuse("cuArray3DGetDescriptor_v2"); }
+VA_ENTRY CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *array_descriptor, CUarray array) {
+  if (!array_descriptor) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuArray3DGetDescriptor_v2(array_descriptor, array); });
+}
 VA_ENTRY CUresult cuArrayCreate(void) { return va::refuse("cuArrayCreate"); }
-VA_ENTRY CUresult cuArrayCreate_v2(void) { return va::refuse("cuArrayCreate_v2"); }
-VA_ENTRY CUresult cuArrayDestroy(void) { return va::refuse("cuArrayDestroy"); }
+VA_ENTRY CUresult cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *allocate_array) {
+  if (!handle || !allocate_array) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuArrayCreate_v2(handle, allocate_array); });
+}
+VA_ENTRY CUresult cuArrayDestroy(CUarray array) {
+  return va::guarded([&] { return va::api::cuArrayDestroy(array); });
+}
 VA_ENTRY CUresult cuArrayGetDescriptor(void) { return va::refuse("cuArrayGetDescriptor"); }
-VA_ENTRY CUresult cuArrayGetDescriptor_v2(void) { return va::refuse("cuArrayGetDescriptor_v2"); }
+VA_ENTRY CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *array_descriptor, CUarray array) {
+  if (!array_descriptor) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuArrayGetDescriptor_v2(array_descriptor, array); });
+}
 VA_ENTRY CUresult cuArrayGetMemoryRequirements(void) { return va::refuse("cuArrayGetMemoryRequirements"); }
 VA_ENTRY CUresult cuArrayGetPlane(void) { return va::refuse("cuArrayGetPlane"); }
 VA_ENTRY CUresult cuArrayGetSparseProperties(void) { return va::refuse("cuArrayGetSparseProperties"); }
@@ -1389,9 +1438,17 @@ VA_ENTRY CUresult cuMipmappedArrayGetSparseProperties(void) { return va::refuse(
 VA_ENTRY CUresult cuModuleGetSurfRef(void) { return va::refuse("cuModuleGetSurfRef"); }
 VA_ENTRY CUresult cuModuleGetTexRef(void) { return va::refuse("cuModuleGetTexRef"); }
 VA_ENTRY CUresult cuParamSetTexRef(void) { return va::refuse("cuParamSetTexRef"); }
-VA_ENTRY CUresult cuSurfObjectCreate(void) { return va::refuse("cuSurfObjectCreate"); }
-VA_ENTRY CUresult cuSurfObjectDestroy(void) { return va::refuse("cuSurfObjectDestroy"); }
-VA_ENTRY CUresult cuSurfObjectGetResourceDesc(void) { return va::refuse("cuSurfObjectGetResourceDesc"); }
+VA_ENTRY CUresult cuSurfObjectCreate(CUsurfObject *surf_object, const CUDA_RESOURCE_DESC *res_desc) {
+  if (!surf_object || !res_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuSurfObjectCreate(surf_object, res_desc); });
+}
+VA_ENTRY CUresult cuSurfObjectDestroy(CUsurfObject surf_object) {
+  return va::guarded([&] { return va::api::cuSurfObjectDestroy(surf_object); });
+}
+VA_ENTRY CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *res_desc, CUsurfObject surf_object) {
+  if (!res_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuSurfObjectGetResourceDesc(res_desc, surf_object); });
+}
 VA_ENTRY CUresult cuSurfRefGetArray(void) { return va::refuse("cuSurfRefGetArray"); }
 VA_ENTRY CUresult cuSurfRefSetArray(void) { return va::refuse("cuSurfRefSetArray"); }
 VA_ENTRY CUresult cuTensorMapEncodeIm2col(void) { return va::refuse("cuTensorMapEncodeIm2col"); }
@@ -1399,11 +1456,25 @@ VA_ENTRY CUresult cuTensorMapEncodeIm2colWide(void) { return va::refuse("cuTenso
 VA_ENTRY CUresult cuTensorMapEncodeTiled(void) { return va::refuse("cuTensorMapEncodeTiled"); }
 VA_ENTRY CUresult cuTensorMapReplaceAddress(void) { return va::refuse("cuTensorMapReplaceAddress"); }
 VA_ENTRY CUresult cuTensorMapSetAllocationClass(void) { return va::refuse("cuTensorMapSetAllocationClass"); }
-VA_ENTRY CUresult cuTexObjectCreate(void) { return va::refuse("cuTexObjectCreate"); }
-VA_ENTRY CUresult cuTexObjectDestroy(void) { return va::refuse("cuTexObjectDestroy"); }
-VA_ENTRY CUresult cuTexObjectGetResourceDesc(void) { return va::refuse("cuTexObjectGetResourceDesc"); }
-VA_ENTRY CUresult cuTexObjectGetResourceViewDesc(void) { return va::refuse("cuTexObjectGetResourceViewDesc"); }
-VA_ENTRY CUresult cuTexObjectGetTextureDesc(void) { return va::refuse("cuTexObjectGetTextureDesc"); }
+VA_ENTRY CUresult cuTexObjectCreate(CUtexObject *tex_object, const CUDA_RESOURCE_DESC *res_desc, const CUDA_TEXTURE_DESC *tex_desc, const CUDA_RESOURCE_VIEW_DESC *res_view_desc) {
+  if (!tex_object || !res_desc || !tex_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuTexObjectCreate(tex_object, res_desc, tex_desc, res_view_desc); });
+}
+VA_ENTRY CUresult cuTexObjectDestroy(CUtexObject tex_object) {
+  return va::guarded([&] { return va::api::cuTexObjectDestroy(tex_object); });
+}
+VA_ENTRY CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *res_desc, CUtexObject tex_object) {
+  if (!res_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuTexObjectGetResourceDesc(res_desc, tex_object); });
+}
+VA_ENTRY CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *res_view_desc, CUtexObject tex_object) {
+  if (!res_view_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuTexObjectGetResourceViewDesc(res_view_desc, tex_object); });
+}
+VA_ENTRY CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *tex_desc, CUtexObject tex_object) {
+  if (!tex_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuTexObjectGetTextureDesc(tex_desc, tex_object); });
+}
 VA_ENTRY CUresult cuTexRefCreate(void) { return va::refuse("cuTexRefCreate"); }
 VA_ENTRY CUresult cuTexRefDestroy(void) { return va::refuse("cuTexRefDestroy"); }
 VA_ENTRY CUresult cuTexRefGetAddress(void) { return va::refuse("cuTexRefGetAddress"); }

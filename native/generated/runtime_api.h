@@ -197,5 +197,29 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func_ptr
 cudaError_t cudaGetExportTable(const void **pp_export_table, const cudaUUID_t *export_table_id);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
+cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array);
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind format);
+cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *surf_object, const cudaResourceDesc *res_desc);
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t *tex_object, const cudaResourceDesc *res_desc, const cudaTextureDesc *tex_desc, const cudaResourceViewDesc *res_view_desc);
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surf_object);
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t tex_object);
+cudaError_t cudaFreeArray(cudaArray_t array);
+cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc *desc, cudaArray_const_t array);
+cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *res_desc, cudaSurfaceObject_t surf_object);
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc *res_desc, cudaTextureObject_t tex_object);
+cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc *res_view_desc, cudaTextureObject_t tex_object);
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc *tex_desc, cudaTextureObject_t tex_object);
+cudaError_t cudaMalloc3DArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned int flags);
+cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags);
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArray(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
 
 } // namespace va::rt

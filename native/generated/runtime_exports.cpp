@@ -1077,48 +1077,135 @@ VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(void) { retu
 VA_RT_ENTRY cudaError_t cudaUserObjectCreate(void) { return va::rt::refuse("cudaUserObjectCreate"); }
 VA_RT_ENTRY cudaError_t cudaUserObjectRelease(void) { return va::rt::refuse("cudaUserObjectRelease"); }
 VA_RT_ENTRY cudaError_t cudaUserObjectRetain(void) { return va::rt::refuse("cudaUserObjectRetain"); }
-VA_RT_ENTRY cudaError_t cudaArrayGetInfo(void) { return va::rt::refuse("cudaArrayGetInfo"); }
+VA_RT_ENTRY cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array) {
+  return va::rt::recorded([&] { return va::rt::cudaArrayGetInfo(desc, extent, flags, array); });
+}
 VA_RT_ENTRY cudaError_t cudaArrayGetMemoryRequirements(void) { return va::rt::refuse("cudaArrayGetMemoryRequirements"); }
 VA_RT_ENTRY cudaError_t cudaArrayGetPlane(void) { return va::rt::refuse("cudaArrayGetPlane"); }
 VA_RT_ENTRY cudaError_t cudaArrayGetSparseProperties(void) { return va::rt::refuse("cudaArrayGetSparseProperties"); }
-VA_RT_ENTRY cudaError_t cudaCreateChannelDesc(void) { return va::rt::refuse("cudaCreateChannelDesc"); }
-VA_RT_ENTRY cudaError_t cudaCreateSurfaceObject(void) { return va::rt::refuse("cudaCreateSurfaceObject"); }
-VA_RT_ENTRY cudaError_t cudaCreateTextureObject(void) { return va::rt::refuse("cudaCreateTextureObject"); }
-VA_RT_ENTRY cudaError_t cudaDestroySurfaceObject(void) { return va::rt::refuse("cudaDestroySurfaceObject"); }
-VA_RT_ENTRY cudaError_t cudaDestroyTextureObject(void) { return va::rt::refuse("cudaDestroyTextureObject"); }
+VA_RT_ENTRY cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind format) {
+  return va::rt::cudaCreateChannelDesc(x, y, z, w, format);
+}
+VA_RT_ENTRY cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *surf_object, const cudaResourceDesc *res_desc) {
+  if (!surf_object || !res_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaCreateSurfaceObject(surf_object, res_desc); });
+}
+VA_RT_ENTRY cudaError_t cudaCreateTextureObject(cudaTextureObject_t *tex_object, const cudaResourceDesc *res_desc, const cudaTextureDesc *tex_desc, const cudaResourceViewDesc *res_view_desc) {
+  if (!tex_object || !res_desc || !tex_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaCreateTextureObject(tex_object, res_desc, tex_desc, res_view_desc); });
+}
+VA_RT_ENTRY cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surf_object) {
+  return va::rt::recorded([&] { return va::rt::cudaDestroySurfaceObject(surf_object); });
+}
+VA_RT_ENTRY cudaError_t cudaDestroyTextureObject(cudaTextureObject_t tex_object) {
+  return va::rt::recorded([&] { return va::rt::cudaDestroyTextureObject(tex_object); });
+}
 VA_RT_ENTRY cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(void) { return va::rt::refuse("cudaDeviceGetTexture1DLinearMaxWidth"); }
 VA_RT_ENTRY cudaError_t cudaExternalMemoryGetMappedMipmappedArray(void) { return va::rt::refuse("cudaExternalMemoryGetMappedMipmappedArray"); }
-VA_RT_ENTRY cudaError_t cudaFreeArray(void) { return va::rt::refuse("cudaFreeArray"); }
+VA_RT_ENTRY cudaError_t cudaFreeArray(cudaArray_t array) {
+  return va::rt::recorded([&] { return va::rt::cudaFreeArray(array); });
+}
 VA_RT_ENTRY cudaError_t cudaFreeMipmappedArray(void) { return va::rt::refuse("cudaFreeMipmappedArray"); }
-VA_RT_ENTRY cudaError_t cudaGetChannelDesc(void) { return va::rt::refuse("cudaGetChannelDesc"); }
+VA_RT_ENTRY cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc *desc, cudaArray_const_t array) {
+  if (!desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetChannelDesc(desc, array); });
+}
 VA_RT_ENTRY cudaError_t cudaGetMipmappedArrayLevel(void) { return va::rt::refuse("cudaGetMipmappedArrayLevel"); }
-VA_RT_ENTRY cudaError_t cudaGetSurfaceObjectResourceDesc(void) { return va::rt::refuse("cudaGetSurfaceObjectResourceDesc"); }
-VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceDesc(void) { return va::rt::refuse("cudaGetTextureObjectResourceDesc"); }
-VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceViewDesc(void) { return va::rt::refuse("cudaGetTextureObjectResourceViewDesc"); }
-VA_RT_ENTRY cudaError_t cudaGetTextureObjectTextureDesc(void) { return va::rt::refuse("cudaGetTextureObjectTextureDesc"); }
-VA_RT_ENTRY cudaError_t cudaMalloc3DArray(void) { return va::rt::refuse("cudaMalloc3DArray"); }
-VA_RT_ENTRY cudaError_t cudaMallocArray(void) { return va::rt::refuse("cudaMallocArray"); }
+VA_RT_ENTRY cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *res_desc, cudaSurfaceObject_t surf_object) {
+  if (!res_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetSurfaceObjectResourceDesc(res_desc, surf_object); });
+}
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc *res_desc, cudaTextureObject_t tex_object) {
+  if (!res_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetTextureObjectResourceDesc(res_desc, tex_object); });
+}
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectResourceViewDesc(cudaResourceViewDesc *res_view_desc, cudaTextureObject_t tex_object) {
+  if (!res_view_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetTextureObjectResourceViewDesc(res_view_desc, tex_object); });
+}
+VA_RT_ENTRY cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc *tex_desc, cudaTextureObject_t tex_object) {
+  if (!tex_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGetTextureObjectTextureDesc(tex_desc, tex_object); });
+}
+VA_RT_ENTRY cudaError_t cudaMalloc3DArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, cudaExtent extent, unsigned int flags) {
+  if (!array || !desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMalloc3DArray(array, desc, extent, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) {
+  if (!array || !desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMallocArray(array, desc, width, height, flags); });
+}
 VA_RT_ENTRY cudaError_t cudaMallocMipmappedArray(void) { return va::rt::refuse("cudaMallocMipmappedArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray(void) { return va::rt::refuse("cudaMemcpy2DArrayToArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DArrayToArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray(void) { return va::rt::refuse("cudaMemcpy2DFromArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DFromArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync(void) { return va::rt::refuse("cudaMemcpy2DFromArrayAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy2DFromArrayAsync_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray(void) { return va::rt::refuse("cudaMemcpy2DToArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray_ptds(void) { return va::rt::refuse("cudaMemcpy2DToArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync(void) { return va::rt::refuse("cudaMemcpy2DToArrayAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy2DToArrayAsync_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray(void) { return va::rt::refuse("cudaMemcpyArrayToArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray_ptds(void) { return va::rt::refuse("cudaMemcpyArrayToArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyFromArray(void) { return va::rt::refuse("cudaMemcpyFromArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyFromArray_ptds(void) { return va::rt::refuse("cudaMemcpyFromArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync(void) { return va::rt::refuse("cudaMemcpyFromArrayAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyFromArrayAsync_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyToArray(void) { return va::rt::refuse("cudaMemcpyToArray"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyToArray_ptds(void) { return va::rt::refuse("cudaMemcpyToArray_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync(void) { return va::rt::refuse("cudaMemcpyToArrayAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyToArrayAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t width, size_t height, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DArrayToArray(to, w_offset_dst, offset_dst, from, w_offset_src, offset_src, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t width, size_t height, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DArrayToArray(to, w_offset_dst, offset_dst, from, w_offset_src, offset_src, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DFromArray(to, dpitch, from, w_offset, offset, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArray_ptds(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DFromArray(to, dpitch, from, w_offset, offset, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DFromArrayAsync(to, dpitch, from, w_offset, offset, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *to, size_t dpitch, cudaArray_const_t from, size_t w_offset, size_t offset, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DFromArrayAsync(to, dpitch, from, w_offset, offset, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DToArray(to, w_offset, offset, from, spitch, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DToArray(to, w_offset, offset, from, spitch, width, height, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DToArrayAsync(to, w_offset, offset, from, spitch, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy2DToArrayAsync(to, w_offset, offset, from, spitch, width, height, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyArrayToArray(to, w_offset_dst, offset_dst, from, w_offset_src, offset_src, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t to, size_t w_offset_dst, size_t offset_dst, cudaArray_const_t from, size_t w_offset_src, size_t offset_src, size_t count, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyArrayToArray(to, w_offset_dst, offset_dst, from, w_offset_src, offset_src, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromArray(to, from, w_offset, offset, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArray_ptds(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromArray(to, from, w_offset, offset, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromArrayAsync(to, from, w_offset, offset, count, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyFromArrayAsync(to, from, w_offset, offset, count, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToArray(to, w_offset, offset, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToArray_ptds(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToArray(to, w_offset, offset, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToArrayAsync(to, w_offset, offset, from, count, kind, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyToArrayAsync(to, w_offset, offset, from, count, kind, stream); });
+}
 VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetMemoryRequirements(void) { return va::rt::refuse("cudaMipmappedArrayGetMemoryRequirements"); }
 VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetSparseProperties(void) { return va::rt::refuse("cudaMipmappedArrayGetSparseProperties"); }
 #if VA100_CUDART_MAJOR == 13

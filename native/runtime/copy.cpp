@@ -68,9 +68,36 @@ CUDA_MEMCPY2D rectangle(void *to, size_t to_pitch, const void *from, size_t from
   return c;
 }
 
+// One side of each kind, no more and no less.
+void require_one(CUarray array, const cudaPitchedPtr &pointer) {
+  if (!array == !pointer.ptr)
+    fail(cudaErrorInvalidValue);
+}
+
+// Where an array takes part, widths and its own offsets count texels.
+void use_arrays(const cudaMemcpy3DParms &p, CUDA_MEMCPY3D *c) {
+  require_one(p.src_array, p.src);
+  require_one(p.dst_array, p.dst);
+  size_t texel = 1;
+  if (p.src_array) {
+    texel = texel_bytes_of(p.src_array);
+    c->src_x *= texel;
+    c->src_type = CU_MEMORYTYPE_ARRAY;
+    c->src_array = p.src_array;
+  }
+  if (p.dst_array) {
+    const size_t own = texel_bytes_of(p.dst_array);
+    if (p.src_array && own != texel)
+      fail(cudaErrorInvalidValue);
+    texel = own;
+    c->dst_x *= texel;
+    c->dst_type = CU_MEMORYTYPE_ARRAY;
+    c->dst_array = p.dst_array;
+  }
+  c->width *= texel;
+}
+
 CUDA_MEMCPY3D box(const cudaMemcpy3DParms &p) {
-  if (p.src_array || p.dst_array)
-    fail(cudaErrorNotSupported);
   CUDA_MEMCPY3D c{};
   c.src_x = p.src_pos.x;
   c.src_y = p.src_pos.y;
@@ -91,6 +118,8 @@ CUDA_MEMCPY3D box(const cudaMemcpy3DParms &p) {
   c.width = p.extent.width;
   c.height = p.extent.height;
   c.depth = p.extent.depth;
+  if (p.src_array || p.dst_array)
+    use_arrays(p, &c);
   return c;
 }
 

@@ -85,4 +85,7 @@ inline CUfunction function_of(const void *host_function) {
 // Address and size of a __device__ or __constant__ variable by its host address.
 CUdeviceptr variable_of(const void *host_variable, size_t *bytes);
 
+// Bytes of a texel of an array; fails on an unknown one.
+size_t texel_bytes_of(CUarray array);
+
 } // namespace va::rt

@@ -13,6 +13,7 @@ typedef enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInvalidSymbol = 13,
+  cudaErrorInvalidChannelDescriptor = 20,
   cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorMissingConfiguration = 52,
   cudaErrorInvalidDeviceFunction = 98,
@@ -30,12 +31,18 @@ typedef CUkernel cudaKernel_t;
 typedef CUlibrary cudaLibrary_t;
 typedef CUmemoryPool cudaMemPool_t;
 typedef CUuuid cudaUUID_t;
+typedef CUarray cudaArray_t;
+typedef CUarray cudaArray_const_t;
+typedef CUtexObject cudaTextureObject_t;
+typedef CUsurfObject cudaSurfaceObject_t;
+typedef CUDA_RESOURCE_VIEW_DESC cudaResourceViewDesc;
 typedef CUhostFn cudaHostFn_t;
 typedef CUmemLocation cudaMemLocation;
 typedef CUmemAccessDesc cudaMemAccessDesc;
 typedef CUmemPoolProps cudaMemPoolProps;
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *user_data);
 
+typedef int cudaChannelFormatKind;
 typedef int cudaDeviceAttr;
 typedef int cudaDeviceP2PAttr;
 typedef int cudaDriverEntryPointQueryResult;
@@ -70,6 +77,50 @@ typedef struct cudaExtent {
 typedef struct cudaPos {
   size_t x, y, z;
 } cudaPos;
+
+enum { kChannelSigned = 0, kChannelUnsigned = 1, kChannelFloat = 2 };
+
+typedef struct cudaChannelFormatDesc {
+  int bits[4];
+  int kind;
+} cudaChannelFormatDesc;
+
+typedef struct cudaResourceDesc {
+  unsigned int type; // as the driver numbers them
+  union {
+    CUarray array;
+    struct {
+      void *pointer;
+      cudaChannelFormatDesc channels;
+      size_t bytes;
+    } linear;
+    struct {
+      void *pointer;
+      cudaChannelFormatDesc channels;
+      size_t width, height, pitch;
+    } pitched;
+#if VA100_CUDART_MAJOR >= 13
+    int reserved[32];
+#endif
+  };
+#if VA100_CUDART_MAJOR >= 13
+  unsigned int flags;
+#endif
+} cudaResourceDesc;
+
+typedef struct cudaTextureDesc {
+  unsigned int address[3];
+  unsigned int filter;
+  unsigned int read_normalized;
+  int srgb;
+  float border[4];
+  int normalized;
+  unsigned int max_anisotropy;
+  unsigned int mipmap_filter;
+  float mipmap_bias, mipmap_least, mipmap_most;
+  int no_trilinear_optimization;
+  int seamless_cubemap;
+} cudaTextureDesc;
 
 typedef struct cudaMemcpy3DParms {
   CUarray src_array;

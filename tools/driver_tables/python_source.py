@@ -18,6 +18,8 @@ _TYPES: Final = {
     "float": "c_float",
     "CUdeviceptr": "c_uint64",
     "CUdevice": "c_int",
+    "CUtexObject": "c_uint64",
+    "CUsurfObject": "c_uint64",
     "CUresult": "c_int",
     "CUmemLocation": "c_uint64",
 }
