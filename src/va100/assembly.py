@@ -18,6 +18,7 @@ from va100.driver.compile import Backend, Compiler
 from va100.driver.names import short_name
 from va100.driver.report import begin_report, finish_report
 from va100.gpu.launch import Engine
+from va100.gpu.native import companions
 from va100.jit.compiler import JitCompiler
 from va100.jit.engine import JitEngine
 from va100.jit.native import Fault
@@ -145,6 +146,7 @@ def connect() -> Backend:
 
 def enable() -> None:
     """Let CUDA libraries imported from now on find the virtual GPUs."""
+    companions()
     connect()
 
 

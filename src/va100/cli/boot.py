@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from va100.gpu.native import library
+from va100.gpu.native import companions, library
 
 _OURS: Final = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
 
@@ -20,6 +20,7 @@ _OURS: Final = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
 def main() -> None:
     """Hand over to the script."""
     library()
+    companions()
     sys.excepthook = _tell
     script = sys.argv[1]
     sys.argv = sys.argv[1:]

@@ -15,6 +15,8 @@ from va100.errors import SetupError
 
 NATIVE_DIR: Final = Path(__file__).resolve().parent.parent / "_native"
 LIBRARY_NAME: Final = "libcuda.so.1"
+COMPANIONS: Final = ("libnvJitLink.so.12", "libnvJitLink.so.13")
+"""Libraries that stand where NVIDIA's would, whose machine code cannot be run."""
 
 
 @functools.cache
@@ -33,3 +35,13 @@ def library() -> ctypes.CDLL:
     if not path.exists():
         raise SetupError("the native core is not built", remedy="make setup")
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+
+
+@functools.cache
+def companions() -> tuple[ctypes.CDLL, ...]:
+    """Open the companions and keep them, so that clients find them under NVIDIA's names.
+
+    Those that were not built are left out.
+    """
+    paths = [NATIVE_DIR / name for name in COMPANIONS]
+    return tuple(ctypes.CDLL(str(p), mode=ctypes.RTLD_GLOBAL) for p in paths if p.exists())

@@ -1,0 +1,62 @@
+"""Python libraries that link: they find our linker, whether or not NVIDIA's is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.linked_texts import CALLEE, CALLER
+from tests.helpers.ptx_trees import HEADER
+from va100.gpu.native import COMPANIONS, NATIVE_DIR
+
+CLIENTS = Path(__file__).parent / "clients"
+LIMIT_S = 300
+
+MULTIPLY = """
+.visible .func (.param .b32 r) mul_ext(.param .b64 out, .param .b32 a, .param .b32 b)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %d;
+    ld.param.u32 %r1, [a];
+    ld.param.u32 %r2, [b];
+    ld.param.u64 %d, [out];
+    mul.lo.s32 %r3, %r1, %r2;
+    st.u32 [%d], %r3;
+    st.param.b32 [r], 0;
+    ret;
+}
+"""
+
+
+def run(*words):
+    command = [sys.executable, "-m", "va100.cli", "run", "--quiet", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+
+@pytest.mark.skipif(
+    not all((NATIVE_DIR / name).exists() for name in COMPANIONS),
+    reason="the companions are not built",
+)
+def test_a_script_finds_an_nvjitlink_that_links_nothing():
+    outcome = run(CLIENTS / "nvjitlink_client.py")
+    assert outcome.stdout == "12 1\n13 1\n", outcome.stderr
+
+
+def test_cuda_core(tmp_path):
+    pytest.importorskip("cuda.core", reason="needs cuda-core")
+    texts = [tmp_path / "caller.ptx", tmp_path / "callee.ptx"]
+    for path, text in zip(texts, (CALLER, CALLEE), strict=True):
+        path.write_text(HEADER + text)
+    lines = run(CLIENTS / "cuda_core_link.py", *texts).stdout.splitlines()
+    assert lines[0] == "4"
+    assert lines[1].endswith("`twice` is used, but defined nowhere")
+
+
+def test_numba(tmp_path):
+    pytest.importorskip("numba.cuda", reason="needs numba-cuda")
+    text = tmp_path / "multiply.ptx"
+    text.write_text(HEADER + MULTIPLY)
+    assert run(CLIENTS / "numba_grid_sync.py", text).stdout == "True\n"
