@@ -128,7 +128,7 @@ def compile_command(source: Path, flags: Sequence[str], compiler: Compiler, out:
         "-arch=compute_80",
         "-cudart",
         "shared" if linked else "none",
-        "-lineinfo",
+        *(() if "-G" in flags else ("-lineinfo",)),  # -G tells lines too, and warns of both
         *flags,
         str(source),
         "-o",

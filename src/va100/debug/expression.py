@@ -267,11 +267,10 @@ class _Reader:
         return Value(kind, self._context.memory(value.address, kind.size_bytes), value.address)
 
     def _member(self, value: Value, name: str) -> Value:
-        members = value.type.members() if value.type.members is not None else ()
-        for member in members:
-            if member.name == name:
-                return part(value, member.offset_bytes, member.type)
-        raise LookupError(f"{value.type.name} has no member {name}")
+        found = _found(value, name)
+        if found is None:
+            raise LookupError(f"{value.type.name} has no member {name}")
+        return found
 
     # ------------------------------------------------------------ tokens
 
@@ -286,6 +285,19 @@ class _Reader:
     def _expect(self, token: str) -> None:
         if self._take() != token:
             raise ValueError(f"{token!r} is missing")
+
+
+def _found(value: Value, name: str) -> Value | None:
+    """A member of a structure or of one that it derives from."""
+    members = value.type.members() if value.type.members is not None else ()
+    for member in members:
+        inner = part(value, member.offset_bytes, member.type)
+        if member.name == name:
+            return inner
+        inherited = _found(inner, name) if member.is_base else None
+        if inherited is not None:
+            return inherited
+    return None
 
 
 def _tokens(text: str) -> list[str]:

@@ -36,6 +36,8 @@ _BASE: Final = {
     2: Kind.BOOL, 4: Kind.FLOAT, 5: Kind.SIGNED, 6: Kind.CHAR, 7: Kind.UNSIGNED,
     8: Kind.UNSIGNED, 0x10: Kind.UNSIGNED,
 }  # fmt: skip
+_NARROW: Final = {"__half": Kind.FLOAT, "__nv_bfloat16": Kind.BFLOAT}
+"""Structures that are numbers."""
 _DEEPEST: Final = 64
 NO_INFO: Final = (
     "the code has no names of variables: compile with -G (`va100 debug --nvcc-flags=-G`), or "
@@ -223,6 +225,8 @@ def type_of(module: PtxModule, entry: Entry | None, depth: int = 0) -> Type:
         return _array(entry, type_of(module, inner, depth + 1))
     if entry.tag in (dwarf.TAG_STRUCTURE, dwarf.TAG_CLASS, dwarf.TAG_UNION):
         size = entry.number(dwarf.AT_BYTE_SIZE)
+        if entry.name in _NARROW:
+            return Type(entry.name, _NARROW[entry.name], size)
         return Type(entry.name, Kind.STRUCT, size, members=lambda: _members(module, entry))
     return VOID
 

@@ -19,6 +19,8 @@ Number = int | float
 MOST_ELEMENTS: Final = 200
 """Elements of an array that are printed."""
 MOST_TEXT: Final = 200
+_BASE: Final = "__b_"
+"""Beginning of the names that nvcc gives base classes."""
 
 
 class Kind(Enum):
@@ -27,6 +29,7 @@ class Kind(Enum):
     SIGNED = "signed"
     UNSIGNED = "unsigned"
     FLOAT = "float"
+    BFLOAT = "bfloat16"
     BOOL = "bool"
     CHAR = "char"
     POINTER = "pointer"
@@ -66,6 +69,16 @@ class Member:
     offset_bytes: int
     type: Type
 
+    @property
+    def is_base(self) -> bool:
+        """Whether it is no member but a class that the structure derives from."""
+        return self.name.startswith(_BASE)
+
+    @property
+    def title(self) -> str:
+        """The name as it is printed."""
+        return f"<{self.type.name}>" if self.is_base else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -88,6 +101,8 @@ class Value:
             return self.address
         if not self.type.is_number:
             raise ValueError(f"a value of type {self.type.name} is no number")
+        if kind is Kind.BFLOAT:
+            return float(struct.unpack("<f", b"\0\0" + self.raw)[0])
         if kind is Kind.FLOAT:
             code = {2: "<e", 4: "<f", 8: "<d"}[self.type.size_bytes]
             return float(struct.unpack(code, self.raw)[0])
@@ -183,7 +198,7 @@ def text_of(value: Value, style: str = "") -> str:
         return _array_text(value, style)
     if kind is Kind.STRUCT and value.type.members is not None:
         parts = [
-            f"{m.name} = {text_of(part(value, m.offset_bytes, m.type), style)}"
+            f"{m.title} = {text_of(part(value, m.offset_bytes, m.type), style)}"
             for m in value.type.members()
         ]
         return "{" + ", ".join(parts) + "}"
@@ -214,6 +229,8 @@ def _plain(value: Value) -> str:
     if value.type.kind is Kind.FLOAT:
         width = {2: PtxType.F16, 4: PtxType.F32, 8: PtxType.F64}[value.type.size_bytes]
         return float_text(float(number), width)
+    if value.type.kind is Kind.BFLOAT:
+        return float_text(float(number), PtxType.BF16)
     if value.type.kind is Kind.BOOL:
         return "true" if number else "false"
     if value.type.kind is Kind.POINTER:

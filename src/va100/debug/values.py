@@ -51,17 +51,14 @@ def float_text(value: float, kind: PtxType) -> str:
     if math.isnan(value) or math.isinf(value):
         return str(value)
     digits = {PtxType.F64: 17, PtxType.F16: 5, PtxType.BF16: 4}.get(kind, 9)
-    for count in range(1, digits):
-        if float(f"{value:.{count}g}") == value:
-            return f"{value:.{count}g}"
-        if kind is not PtxType.F64 and _same(value, float(f"{value:.{count}g}"), kind):
-            return f"{value:.{count}g}"
-    return f"{value:.{digits}g}"
+    near = (float(f"{value:.{count}g}") for count in range(1, digits))
+    found = next((n for n in near if n == value or _same(value, n, kind)), value)
+    return repr(found).removesuffix(".0")
 
 
 def _same(value: float, near: float, kind: PtxType) -> bool:
     """Whether a decimal rounds to a value of single precision or less."""
-    if kind is PtxType.BF16:
+    if kind in (PtxType.BF16, PtxType.F64):
         return False
     code, _ = _FLOATS[kind]
     try:
