@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import PurePath
 from typing import Final
 
+from va100.debug.kept import kept
 from va100.driver.names import short_name
 from va100.ptx.cfg import FlowGraph, build_flow
 from va100.ptx.program import Function, PtxModule
@@ -136,7 +136,7 @@ def _bodies(module: PtxModule) -> list[Function]:
     return [f for f in module.functions if f.body is not None]
 
 
-@lru_cache(maxsize=16)
+@kept
 def flows(module: PtxModule) -> tuple[FlowGraph, ...]:
     """Every function of a module that has a body."""
     return tuple(build_flow(module, f) for f in _bodies(module))

@@ -104,7 +104,9 @@ class Prompt(cmd.Cmd):
             return bool(super().onecmd(f"{name} {rest.lstrip()}" if name else line))
         except (LookupError, ValueError) as error:
             self.say(str(error.args[0]) if error.args else str(error))
-            return False
+        except Exception as error:  # noqa: BLE001  a defect of ours must not end the program
+            self.say(f"internal error in va100: {type(error).__name__}: {error}")
+        return False
 
     def emptyline(self) -> bool:
         """Nothing to repeat."""

@@ -40,7 +40,7 @@ class Context(Protocol):
 
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+|\d+)[uUlLfF]*"
+    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+|\d+[eE][-+]?\d+|\d+)[uUlLfF]*"
     r"|([A-Za-z_]\w*)|(->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^!~<>()\[\].$@]))"
 )
 _VECTORS: Final = frozenset({"tid", "ntid", "ctaid", "nctaid"})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final
 
 from va100.debug import dwarf
 from va100.debug.dwarf import DebugInfo, Entry
+from va100.debug.kept import kept
 from va100.debug.types import (
     BOOL,
     C_TYPES,
@@ -45,13 +45,13 @@ NO_INFO: Final = (
 )
 
 
-@lru_cache(maxsize=16)
+@kept
 def debug_info(module: PtxModule) -> DebugInfo:
     """The debug information of a module, read once."""
     return DebugInfo(module)
 
 
-@lru_cache(maxsize=16)
+@kept
 def _label_places(module: PtxModule) -> dict[str, int]:
     return {m[1]: m.start() for m in _LABEL.finditer(module.source)}
 

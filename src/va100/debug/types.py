@@ -182,13 +182,20 @@ def of_type(number: Number, kind: Type) -> Value:
         raise ValueError(f"nothing can be cast to {kind.name}")
     if kind.kind is Kind.FLOAT:
         code = {2: "<e", 4: "<f", 8: "<d"}[kind.size_bytes]
-        return Value(kind, struct.pack(code, float(number)))
+        return Value(kind, _packed(code, float(number)))
     if kind.kind is Kind.BOOL:
         return Value(kind, bytes([bool(number)]))
     if not math.isfinite(number):
         raise ValueError(f"{number} is no integer")
     bits = 8 * kind.size_bytes
     return Value(kind, (int(number) & ((1 << bits) - 1)).to_bytes(kind.size_bytes, "little"))
+
+
+def _packed(code: str, number: float) -> bytes:
+    try:
+        return struct.pack(code, number)
+    except OverflowError:  # too large for it: infinite, as C has it
+        return struct.pack(code, math.copysign(math.inf, number))
 
 
 def text_of(value: Value, style: str = "") -> str:

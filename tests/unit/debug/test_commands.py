@@ -14,7 +14,7 @@ from va100.errors import IllegalAddress
 NAMELESS = "the code has no names of variables"
 
 
-class Left(Exception):
+class Left(SystemExit):
     """The debugger has ended the program."""
 
 
@@ -268,6 +268,7 @@ class TestCommandLine:
             ("p nosuch", "no variable nosuch here; " + NAMELESS),
             ("p/q 1", "/q is no format; there are x d u f t c"),
             ("p 1 / 0", "division by zero"),
+            ("p (float)1e300", "inf"),
             ("p 1.5 & 1", "& takes no floating-point number"),
             ("p *3", "int is no pointer; cast it, as *(float *)$rd1"),
             ("x", "x needs an address, as in x/8f $rd1"),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.helpers.watching import TEXT, Launch
 from va100.debug.dwarf import (
     AT_BYTE_SIZE,
@@ -292,10 +288,3 @@ def test_a_module_without_sections_has_no_names() -> None:
     assert info.units == []
     assert info.subprogram("scale") is None
     assert list(info.global_variables()) == []
-
-
-@pytest.fixture(autouse=True)
-def forget() -> Iterator[None]:
-    """Modules of other tests are not kept."""
-    yield
-    debug_info.cache_clear()
