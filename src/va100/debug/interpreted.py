@@ -107,6 +107,7 @@ class WatchedVariant:
         made = self.structures.variant.from_buffer_copy(bytes(self.inner.native))
         made.flags |= INTERPRETED
         made.counter_count = 1
+        made.enter = 0  # whoever overlooks the flag shall not count into one counter
         return made
 
     @property

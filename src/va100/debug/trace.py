@@ -143,6 +143,7 @@ class Tracer:
         self._options = options
         self._write = write
         self._count = 0
+        self._known: dict[str, bool] = {}
         self._seen: list[_Seen] = []
         self._held: list[_Seen] = []
         """Of lanes that wait in their instruction for others."""
@@ -152,6 +153,11 @@ class Tracer:
         del module
         return self._options.wants(kernel) and not self._is_full()
 
+    def _is_traced(self, kernel: str) -> bool:
+        if kernel not in self._known:
+            self._known[kernel] = self._options.wants(kernel)
+        return self._known[kernel]
+
     def _is_full(self) -> bool:
         return 0 < self._options.limit <= self._count
 
@@ -159,6 +165,8 @@ class Tracer:
         """Remember what the instruction may change."""
         self._release(moment)
         self._seen = []
+        if not self._is_traced(moment.kernel):
+            return  # a grid that the traced one has launched
         if not self._options.ctas.has(moment.cta, moment.config.grid):
             return
         for lane in range(WARP_SIZE):
