@@ -46,7 +46,7 @@ def debug(commands, *words):
 
 def test_variables_of_the_source():
     commands = [
-        "break debugged.cu:22 if i == 66",
+        "break debugged.cu:26 if i == 66",
         "run",
         "print i",
         "print point",
@@ -66,13 +66,14 @@ def test_variables_of_the_source():
     answers, outcome = debug(commands, CLIENT)
     assert answers[1][1] == "Breakpoint 1"
     assert "block (1, 0, 0), thread (2, 0, 0), warp 0 lane 2" in answers[1][2]
-    assert answers[1][3].split("\t")[0] == "22"
-    assert [a[0] for a in answers[2:6]] == ["66", "{scale = 2, index = 66}", "66", "0"]
+    assert answers[1][3].split("\t")[0] == "26"
+    point = "{scale = 2, index = 66, color = GREEN}"
+    assert [a[0] for a in answers[2:6]] == ["66", point, "66", "0"]
     assert answers[6][0].split("\t")[1:] == ["1", "1", "1"]
     assert answers[7][:2] == ["n = 100", "a = 2"]
     assert answers[11] == ["64"]
     assert answers[12][0].startswith("#0  axpy at debugged.cu:")
-    assert answers[12][1].startswith("#1  saxpy at debugged.cu:22")
+    assert answers[12][1].startswith("#1  saxpy at debugged.cu:26")
     assert OUTPUT in outcome.stdout
     assert outcome.returncode == 0
 
@@ -143,7 +144,7 @@ def test_a_core_dump(tmp_path):
     assert f"va100 debug --core {core}" in outcome.stderr
     answers, outcome = debug(["p threadIdx.x", "info warps", "p/x param_0", "step"], "--core", core)
     assert answers[0] == ["0"]
-    assert "stray at debugged.cu:26" in answers[1][0]
+    assert "stray at debugged.cu:30" in answers[1][0]
     assert answers[2][0].startswith("0x")
     assert answers[3][0].startswith("this is a core dump")
     assert outcome.returncode == 0

@@ -217,7 +217,9 @@ def type_of(module: PtxModule, entry: Entry | None, depth: int = 0) -> Type:
         kind = _BASE.get(entry.number(dwarf.AT_ENCODING), Kind.UNSIGNED)
         return Type(entry.name, kind, entry.number(dwarf.AT_BYTE_SIZE))
     if entry.tag == dwarf.TAG_ENUM:
-        return Type(entry.name, Kind.SIGNED, entry.number(dwarf.AT_BYTE_SIZE, 4))
+        labels = {c.number(dwarf.AT_CONST_VALUE): c.name for c in entry.children}
+        size = entry.number(dwarf.AT_BYTE_SIZE, 4)
+        return Type(entry.name, Kind.SIGNED, size, labels=labels)
     if entry.tag in (dwarf.TAG_POINTER, dwarf.TAG_REFERENCE):
         name = f"{_name_of(module, inner)} {'*' if entry.tag == dwarf.TAG_POINTER else '&'}"
         return Type(name, Kind.POINTER, 8, lambda: type_of(module, inner))

@@ -49,6 +49,8 @@ class Type:
     """What a pointer points to, or an array is of."""
     count: int = 0
     members: Callable[[], tuple[Member, ...]] | None = None
+    labels: Mapping[int, str] | None = None
+    """Names of an enumeration's values."""
 
     @property
     def element(self) -> Type:
@@ -233,6 +235,8 @@ def _array_text(value: Value, style: str) -> str:
 
 def _plain(value: Value) -> str:
     number = value.number()
+    if value.type.labels is not None:
+        return value.type.labels.get(int(number), str(number))
     if value.type.kind is Kind.FLOAT:
         width = {2: PtxType.F16, 4: PtxType.F32, 8: PtxType.F64}[value.type.size_bytes]
         return float_text(float(number), width)

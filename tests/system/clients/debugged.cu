@@ -1,9 +1,12 @@
 // A kernel with something to look at: a structure, an array in shared memory, a device function.
 #include <cstdio>
 
+enum Color { RED, GREEN };
+
 struct Point {
   float scale;
   int index;
+  Color color;
 };
 
 __device__ __noinline__ float axpy(float a, float x, float y) {
@@ -17,6 +20,7 @@ __global__ void saxpy(int n, float a, const float *x, float *y) {
   Point point;
   point.scale = a;
   point.index = i;
+  point.color = GREEN;
   if (i < n) {
     tile[threadIdx.x] = x[i];
     y[i] = axpy(point.scale, tile[threadIdx.x], y[i]);
