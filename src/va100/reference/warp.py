@@ -176,6 +176,7 @@ class Warp:
             if bits:
                 step.evaluate(Issue(self, group, step, bits))
         except DeviceFault as error:
+            group.pc = step.index  # they have not got past it
             watcher.faulted(moment, error)
             raise
         watcher.after(moment)
