@@ -4,6 +4,7 @@
 #include "driver_api.h"
 #include "objects.h"
 #include "settings.h"
+#include "va100/heap.h"
 
 namespace va {
 namespace {
@@ -107,6 +108,7 @@ void empty_context(Context &context) {
   forget_textures_of(context);
   forget_arrays_of(context);
   free_blocks_of(context);
+  va_exec_drop_heap(context.id);
   context.fault = CUDA_SUCCESS;
 }
 

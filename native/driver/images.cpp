@@ -16,6 +16,7 @@ constexpr uint32_t kElfMagic = 0x464C457F;
 constexpr uint32_t kPrelinkedWrapper = 2; // its version; a list of the linked fatbins is behind it
 constexpr uint16_t kEntryPtx = 1;
 constexpr uint16_t kEntryElf = 2;
+constexpr uint16_t kEntryLto = 8;
 constexpr uint64_t kFlagLz4 = 0x2000;
 constexpr uint64_t kFlagZstd = 0x8000;
 constexpr uint32_t kHighestArch = 80;
@@ -33,6 +34,9 @@ template <typename Number> Number read(const uint8_t *at) {
 FoundPtx refused(CUresult result, std::string problem) {
   return FoundPtx{result, {}, std::move(problem)};
 }
+
+const char kOnlyLto[] = "the image holds LTO-IR, which va100 cannot run; compile without -dlto and "
+                        "with PTX in it, e.g. nvcc -gencode arch=compute_80,code=compute_80";
 
 struct Entry {
   uint16_t kind;
@@ -90,10 +94,11 @@ FoundPtx from_fatbin(const uint8_t *image) {
   const uint8_t *const first = image + read<uint16_t>(image + 6);
   const Entry *best = nullptr;
   uint32_t lowest = 0;
-  bool has_elf = false;
+  bool has_elf = false, has_lto = false;
   const std::vector<Entry> entries = entries_of(first, first + bytes);
   for (const Entry &e : entries) {
     has_elf = has_elf || e.kind == kEntryElf;
+    has_lto = has_lto || e.kind == kEntryLto;
     if (e.kind != kEntryPtx)
       continue;
     if (!lowest || e.arch < lowest)
@@ -107,6 +112,8 @@ FoundPtx from_fatbin(const uint8_t *image) {
     return refused(CUDA_ERROR_NO_BINARY_FOR_GPU,
                    "the PTX in the image is for compute_" + std::to_string(lowest) +
                        " and newer; an A100 is compute_80: compile with -arch=compute_80");
+  if (has_lto && !has_elf)
+    return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, kOnlyLto);
   return refused(has_elf ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE,
                  has_elf ? kNoPtx : "the fatbin is empty");
 }
@@ -117,7 +124,8 @@ struct PrelinkedObjects {
 };
 
 const char kObjectsWithoutPtx[] =
-    " of the program's object files hold machine code only (SASS), which va100 cannot run; "
+    " of the program's object files hold machine code only (SASS or LTO-IR), which va100 cannot "
+    "run; "
     "compile every file with PTX in it, e.g. nvcc -rdc=true -arch=compute_80";
 
 // The program's object files, each a fatbin.  CUDA's own device runtime is among them; it has no
@@ -131,7 +139,7 @@ PrelinkedObjects prelinked_objects(const uint8_t *const *fatbins) {
     if (ptx.result == CUDA_SUCCESS)
       found.inputs.push_back({"object " + std::to_string(i + 1), std::move(ptx.text)});
     else
-      found.without_ptx += ptx.problem == kNoPtx;
+      found.without_ptx += ptx.problem == kNoPtx || ptx.problem == kOnlyLto;
   }
   return found;
 }

@@ -9,11 +9,13 @@
 #include "settings.h"
 #include "va100/children.h"
 #include "va100/driver.h"
+#include "va100/heap.h"
 
 namespace va {
 namespace {
 
 constexpr size_t kMostParameterBytes = 32764;
+constexpr size_t kMallocHeapLimit = 2; // CUlimit
 // Machine code takes ctaid.x * ntid.x + tid.x to fit a signed integer (jit/transfer.py).
 constexpr uint64_t kMostThreadsInX = 0x7FFFFFFF;
 
@@ -262,6 +264,7 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   request.sample_every = settings().sample_every;
   request.counters = counters.data();
   const uint64_t footprint_bytes = footprint_of(f, parameters);
+  va_exec_use_heap(stream.context->id, stream.context->limits[kMallocHeapLimit].load());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     if (variant.code.flags & VA_INTERPRETED)

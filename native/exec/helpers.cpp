@@ -41,6 +41,7 @@ extern const HelperEntry kCheckHelpers[];
 extern const HelperEntry kTextureHelpers[];
 extern const HelperEntry kSurfaceHelpers[];
 extern const HelperEntry kChildHelpers[];
+extern const HelperEntry kHeapHelpers[];
 
 namespace {
 
@@ -115,7 +116,8 @@ const std::unordered_map<std::string, const void *> &table() {
                                     kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers, kCheckHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
-    for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers, kChildHelpers})
+    for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers, kChildHelpers,
+                                    kHeapHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

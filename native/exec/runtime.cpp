@@ -1,11 +1,8 @@
-// What device code calls by name: printf, assert, malloc and free.
+// What device code calls by name: printf and assert.
 #include <cinttypes>
 #include <cstring>
-#include <mutex>
 #include <string>
-#include <unordered_set>
 
-#include "check_state.h"
 #include "worker.h"
 
 namespace va {
@@ -158,8 +155,6 @@ void va_h_vprintf(va_warp *w, uint32_t mask, const uint64_t *fmt, const uint64_t
                   uint32_t *out);
 void va_h_assertfail(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *message,
                      const uint64_t *file, const uint32_t *line, const uint64_t *function);
-void va_h_malloc(va_warp *w, uint32_t mask, const uint64_t *bytes, uint64_t *out);
-void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address);
 
 void va_h_vprintf(va_warp *w, uint32_t mask, const uint64_t *fmt, const uint64_t *args,
                   uint32_t *out) {
@@ -181,54 +176,14 @@ void va_h_assertfail(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *m
   va::fault(w, VA_FAULT_ASSERT, site, lane, 0, 0, 0, false, text.c_str());
 }
 
-// What device code has allocated and not freed: it may free nothing else.
-std::mutex g_heap_mutex;
-std::unordered_set<uint64_t> g_heap;
-
-// Device heap: allocations of the window region, so that every kernel may touch them.
-void va_h_malloc(va_warp *, uint32_t mask, const uint64_t *bytes, uint64_t *out) {
-  for (uint32_t m = mask; m; m &= m - 1) {
-    int lane = __builtin_ctz(m);
-    out[lane] = bytes[lane] ? va_arena_alloc(VA_WINDOW_DEVICE, bytes[lane], 256) : 0;
-    std::lock_guard<std::mutex> lock(g_heap_mutex);
-    if (out[lane]) g_heap.insert(out[lane]);
-    if (out[lane]) va_check_allocated(out[lane], bytes[lane], 0);
-  }
-}
-
-void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address) {
-  for (uint32_t m = mask; m; m &= m - 1) {
-    int lane = __builtin_ctz(m);
-    if (!address[lane]) continue;
-    bool ours;
-    {
-      std::lock_guard<std::mutex> lock(g_heap_mutex);
-      ours = g_heap.erase(address[lane]) != 0;
-    }
-    if (ours) va_check_released(address[lane]);
-    const bool freed = ours && !va_arena_free(address[lane]);
-    if (!freed) va::check_bad_device_free(w, site, static_cast<uint32_t>(lane), address[lane]);
-    if (!freed)
-      va::fault(w, VA_FAULT_ILLEGAL_ADDRESS, site, static_cast<uint32_t>(lane), address[lane], 1,
-                0, true, nullptr);
-  }
-}
-
 }  // extern "C"
 
 namespace va {
-
-void forget_device_allocation(uint64_t address) {
-  const std::lock_guard<std::mutex> lock(g_heap_mutex);
-  g_heap.erase(address);
-}
 
 #define VA_ADDRESS(f) reinterpret_cast<const void *>(&f)
 
 extern const HelperEntry kRuntimeHelpers[] = {{"va_h_vprintf", VA_ADDRESS(va_h_vprintf)},
                                               {"va_h_assertfail", VA_ADDRESS(va_h_assertfail)},
-                                              {"va_h_malloc", VA_ADDRESS(va_h_malloc)},
-                                              {"va_h_free", VA_ADDRESS(va_h_free)},
                                               {nullptr, nullptr}};
 
 }  // namespace va

@@ -707,6 +707,7 @@ int va_exec_launch(va_launch *request) {
     std::memset(reinterpret_cast<void *>(workspace), 0, 4096);
     launch.workspace = workspace;
   }
+  va::enter_heap(&launch);
   va::check_begin(&launch);
   pool.run(&launch, va::worker_count(request, launch.cta_count, launch.ordered));
   va::check_end(&launch);

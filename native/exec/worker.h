@@ -79,6 +79,7 @@ struct Launch {
   std::atomic<uint64_t> resident{0};
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> progress{0};  // counts releases, exits and admissions
+  uint64_t heap = 0, heap_limit = 0;  // of device malloc
   std::mutex children_mutex;
   std::vector<uint64_t> children;  // records of grids that device code launched
 };
@@ -124,7 +125,9 @@ void flush_output(Launch *launch);
 
 // Grids that a launch's device code launched, for va_exec_take_children.
 void keep_children(Launch *launch);
-// An address that device malloc gave is freed by somebody else.
-void forget_device_allocation(uint64_t address);
+// An address that device malloc gave is freed by somebody else; false when it is none.
+bool forget_device_allocation(uint64_t address);
+// Note the heap that a launch's malloc takes from.
+void enter_heap(Launch *launch);
 
 }  // namespace va

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from tests.helpers.kernels import HEADER
 from va100 import errors
 from va100.gpu.arena import Arena
 from va100.gpu.launch import Engine
+from va100.gpu.native import library
 from va100.ptx.link import linked_text
 from va100.ptx.parser import parse
 
@@ -273,3 +277,86 @@ def test_what_a_faulting_grid_launched_does_not_run(engine: Engine, arena: Arena
         _logged(engine, arena, parent, child)
     calm = _kernel("parent", _noting("7"))
     assert _logged(engine, arena, calm, child) == [7]
+
+
+# ---------------------------------------------------------------- the heap
+
+GREEDY = (
+    HEADER
+    + """
+.extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+.visible .entry greedy(.param .u64 out, .param .u64 bytes, .param .u32 give_back)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<4>;
+    .reg .b64 %d<8>;
+    ld.param.u64 %d1, [out];
+    ld.param.u64 %d2, [bytes];
+    ld.param.u32 %r1, [give_back];
+    setp.eq.u32 %p2, %r1, 0;
+    mov.u32 %r2, 0;
+MORE:
+    {
+    .param .b64 n;
+    .param .b64 r;
+    st.param.b64 [n], %d2;
+    call.uni (r), malloc, (n);
+    ld.param.b64 %d3, [r];
+    }
+    setp.ne.u64 %p1, %d3, 0;
+    selp.u64 %d4, 1, 0, %p1;
+    st.global.u64 [%d1], %d4;
+    add.u64 %d1, %d1, 8;
+    @%p2 bra KEEP;
+    {
+    .param .b64 p;
+    st.param.b64 [p], %d3;
+    call.uni free, (p);
+    }
+KEEP:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 4;
+    @%p1 bra MORE;
+    ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "give_back", "wanted"),
+    [
+        (3 << 20, 0, [1, 1, 0, 0]),
+        (3 << 20, 1, [1, 1, 1, 1]),
+        (9 << 20, 0, [0, 0, 0, 0]),
+        (0, 0, [0, 0, 0, 0]),
+    ],
+)
+def test_the_heap_has_eight_megabytes(
+    reference: Engine, arena: Arena, size: int, give_back: int, wanted: list[int]
+) -> None:
+    assert _greedy(reference, arena, size, give_back) == wanted
+
+
+def test_both_engines_have_a_heap_of_one_size(jit: Engine, arena: Arena, drop_heap: None) -> None:
+    assert _greedy(jit, arena, 3 << 20, 1) == [1, 1, 1, 1]
+    assert _greedy(jit, arena, 9 << 20, 0) == [0, 0, 0, 0]
+    assert _greedy(jit, arena, 3 << 20, 0) == [1, 1, 0, 0]
+
+
+def _greedy(engine: Engine, arena: Arena, size: int, give_back: int) -> list[int]:
+    loaded = load(GREEDY, arena)
+    try:
+        out = loaded.buffer(np.zeros(4, np.uint64))
+        loaded.run(engine, "greedy", (1,), (1,), pack(out, size, np.uint32(give_back)))
+        return loaded.read(out, np.uint64, 4).tolist()
+    finally:
+        loaded.close()
+
+
+@pytest.fixture
+def drop_heap() -> Iterator[None]:
+    """What is left in the heap of launches without a driver is freed."""
+    yield
+    library().va_exec_drop_heap(ctypes.c_uint64(0))

@@ -24,10 +24,10 @@ INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES = 3, 4, 5, 6
 ELF = b"\x7fELF" + bytes(60)
 
 
-def fatbin(text):
-    """A container with one PTX entry, as it stands in object files."""
+def fatbin(text, kind=1):
+    """A container with one entry, of PTX or another kind, as it stands in object files."""
     raw = text.encode() + b"\0"
-    entry = struct.pack("<HHIQII4xI8xQ8xQ", 1, 0x101, 64, len(raw), 0, 0, 80, 0, 0)
+    entry = struct.pack("<HHIQII4xI8xQ8xQ", kind, 0x101, 64, len(raw), 0, 0, 80, 0, 0)
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry) + len(raw)) + entry + raw
 
 
@@ -178,6 +178,13 @@ class TestModules:
         log = Log()
         assert self.load(cuda, (HEADER + CALLER).encode() + b"\0", log) == INVALID_PTX
         assert "`twice` is used, but defined nowhere" in log.error
+
+    @pytest.mark.parametrize(("kind", "told"), [(2, "machine code only (SASS)"), (8, "LTO-IR")])
+    def test_a_fatbin_without_ptx_says_what_it_holds(self, cuda, kind, told):
+        log = Log()
+        assert self.load(cuda, fatbin("", kind), log) == NO_BINARY
+        assert told in log.error
+        assert "code=compute_80" in log.error
 
     def test_a_module_that_loads_says_nothing(self, cuda):
         log = Log()
