@@ -254,6 +254,29 @@ def test_a_grid_may_launch_itself_again_and_again(engine: Engine, arena: Arena) 
     assert _logged(engine, arena, _kernel("parent", body), what=60) == list(range(60, 0, -1))
 
 
+def test_the_older_calls_launch_too(engine: Engine, arena: Arena) -> None:
+    """Of ``cudaLaunchDevice``, which takes the shape late."""
+    before = """
+.extern .func (.param .b64 r) __cudaCDP2GetParameterBuffer (.param .b64 a, .param .b64 n);
+.extern .func (.param .b32 r) __cudaCDP2LaunchDevice (
+    .param .b64 f, .param .b64 p, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12],
+    .param .b32 s, .param .b64 stream);
+"""
+    newer = _launch("child", "5", grid=2, block=3)
+    body = newer.replace(
+        "call.uni (room), __cudaCDP2GetParameterBufferV2, (f, grid, block, shared);",
+        "st.param.b64 [room], 8;\n    st.param.b64 [stream], 12;\n"
+        "    call.uni (room), __cudaCDP2GetParameterBuffer, (room, stream);",
+    ).replace(
+        "__cudaCDP2LaunchDeviceV2, (room, stream)",
+        "__cudaCDP2LaunchDevice, (f, room, grid, block, shared, stream)",
+    )
+    assert body.count("V2") == 0
+    parent = before + _kernel("parent", body + _noting("%r9"))
+    child = _kernel("child", _noting("%r1"))
+    assert _logged(engine, arena, parent, child) == [0, 5, 5, 5, 5, 5, 5]
+
+
 def test_a_launch_no_gpu_takes_is_an_error_of_its_thread(engine: Engine, arena: Arena) -> None:
     body = (
         _launch("parent", "0", block=1025)

@@ -147,6 +147,70 @@ _LAUNCH: Final = """
 }
 """
 
+_PLAIN_BUFFER: Final = """
+.extern .func (.param .b64 r) malloc(.param .b64 bytes);
+.weak .func (.param .b64 result) __cudaCDP2GetParameterBuffer(
+    .param .b64 alignment, .param .b64 size)
+{
+    .reg .pred %full;
+    .reg .b64 %size, %record;
+    ld.param.u64 %size, [size];
+    max.u64 %size, %size, @PARAMETER_BYTES@;
+    add.u64 %size, %size, 64;
+    {
+    .param .b64 bytes;
+    .param .b64 address;
+    st.param.b64 [bytes], %size;
+    call.uni (address), malloc, (bytes);
+    ld.param.b64 %record, [address];
+    }
+    setp.eq.u64 %full, %record, 0;
+    @!%full add.u64 %record, %record, 64;
+    st.param.b64 [result], %record;
+    ret;
+}
+"""
+
+_PLAIN_LAUNCH: Final = """
+.extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
+.weak .func (.param .b32 result) @NAME@(
+    .param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12],
+    .param .align 4 .b8 block[12], .param .b32 shared, .param .b64 stream)
+{
+    .reg .b32 %x;
+    .reg .b64 %wide, %buffer;
+    ld.param.u64 %buffer, [buffer];
+    ld.param.u64 %wide, [kernel];
+    st.u64 [%buffer-64], %wide;
+    ld.param.u32 %x, [grid];
+    st.u32 [%buffer-56], %x;
+    ld.param.u32 %x, [grid+4];
+    st.u32 [%buffer-52], %x;
+    ld.param.u32 %x, [grid+8];
+    st.u32 [%buffer-48], %x;
+    ld.param.u32 %x, [block];
+    st.u32 [%buffer-44], %x;
+    ld.param.u32 %x, [block+4];
+    st.u32 [%buffer-40], %x;
+    ld.param.u32 %x, [block+8];
+    st.u32 [%buffer-36], %x;
+    ld.param.u32 %x, [shared];
+    st.u32 [%buffer-32], %x;
+    ld.param.u64 %wide, [stream];
+    {
+    .param .b64 place;
+    .param .b64 order;
+    .param .b32 error;
+    st.param.b64 [place], %buffer;
+    st.param.b64 [order], %wide;
+    call.uni (error), __cudaCDP2LaunchDeviceV2, (place, order);
+    ld.param.b32 %x, [error];
+    }
+    st.param.b32 [result], %x;
+    ret;
+}
+"""
+
 _LAST_ERROR: Final = """
 .weak .global .u32 __va100_launch_error = 0;
 .weak .func (.param .b32 result) __cudaCDP2GetLastError()
@@ -218,6 +282,9 @@ DEVICE_LIBRARY: Final[Mapping[str, str]] = MappingProxyType(
             _named(_BUFFER, "__cudaCDP2GetParameterBufferV2"),
             _named(_LAUNCH, "__cudaCDP2LaunchDeviceV2"),
             _named(_LAUNCH, "__cudaCDP2LaunchDeviceV2_ptsz"),
+            _named(_PLAIN_BUFFER, "__cudaCDP2GetParameterBuffer"),
+            _named(_PLAIN_LAUNCH, "__cudaCDP2LaunchDevice"),
+            _named(_PLAIN_LAUNCH, "__cudaCDP2LaunchDevice_ptsz"),
             _named(_LAST_ERROR, "__cudaCDP2GetLastError"),
             _named(_PEEK, "__cudaCDP2PeekAtLastError"),
             _named(_MAKE, "__cudaCDP2StreamCreateWithFlags"),
@@ -238,4 +305,5 @@ RECORD_BYTES: Final = 64
 def device_function(name: str, parameter_bytes: int) -> str:
     """The text that defines a function; records have room for so many bytes of parameters."""
     size = RECORD_BYTES + parameter_bytes
-    return DEVICE_LIBRARY[name].replace("@RECORD_BYTES@", str(size))
+    text = DEVICE_LIBRARY[name].replace("@RECORD_BYTES@", str(size))
+    return text.replace("@PARAMETER_BYTES@", str(parameter_bytes))

@@ -159,11 +159,15 @@ class _Linker:
     def _add_device_library(self) -> None:
         """Add the functions of ours that are called and not the program's own."""
         room = max((_parameter_bytes(k) for u in self.units for k in u.module.kernels), default=0)
-        for name in [n for n in DEVICE_LIBRARY if n in self.entries]:
-            if not any(m.is_definition for m in self.entries[name].mentions):
-                unit = Unit(parse(device_function(name, room), f"<va100's {name}>"))
-                self.units.append(unit)
-                self._gather_from(unit)
+        waiting = [name for name in DEVICE_LIBRARY if name in self.entries]
+        while waiting:
+            name = waiting.pop(0)
+            if any(m.is_definition for m in self.entries[name].mentions):
+                continue
+            unit = Unit(parse(device_function(name, room), f"<va100's {name}>"))
+            self.units.append(unit)
+            self._gather_from(unit)
+            waiting += [f.name for f in unit.module.functions if f.name in DEVICE_LIBRARY]
 
     def _add_alias(self, unit: Unit, name: str, alias: Alias) -> None:
         entry = self.entries.setdefault(name, _Entry(name))
