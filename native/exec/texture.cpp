@@ -91,7 +91,7 @@ uint32_t channel_of(const va_texture &t, const uint8_t *p) {
   }
 }
 
-Texel read_texel(const Lane &l, int64_t i, int64_t j, int64_t k) {
+VA_INLINE Texel read_texel(const Lane &l, int64_t i, int64_t j, int64_t k) {
   const va_texture &t = *l.t;
   Texel texel{};
   if ((i | j | k) < 0) {
@@ -108,6 +108,13 @@ Texel read_texel(const Lane &l, int64_t i, int64_t j, int64_t k) {
   for (uint32_t c = 0; c < t.channels; c++)
     texel.bits[c] = channel_of(t, reinterpret_cast<const uint8_t *>(at) + c * size);
   return texel;
+}
+
+// Rounded down; the plain function is a call where the processor is not known to round.
+double floor_of(double x) {
+  if (std::fabs(x) >= 0x1p52 || std::isnan(x)) return x;
+  const double cut = static_cast<double>(static_cast<int64_t>(x));
+  return cut > x ? cut - 1 : cut;
 }
 
 double wrapped(double i, double period) {
@@ -142,12 +149,12 @@ Axis axis_of(const va_texture &t, double c, uint32_t extent, uint32_t mode, doub
   Axis axis;
   if (std::isnan(c)) c = 0;
   double shifted = pair ? c - kHalfTexel : c;
-  double floor = std::floor(shifted);
+  double floor = floor_of(shifted);
   axis.first = placed(t, floor + offset, extent, mode);
   if (!pair) return axis;
   axis.second = placed(t, floor + offset + 1, extent, mode);
   double rest = shifted - floor;
-  axis.weight = std::isnan(rest) ? 0 : std::floor(rest * kWeightSteps + kHalfTexel);
+  axis.weight = std::isnan(rest) ? 0 : floor_of(rest * kWeightSteps + kHalfTexel);
   return axis;
 }
 
@@ -224,22 +231,31 @@ uint32_t rounded(double sum) {
 }
 
 // The weighted sum over two texels a dimension; the order of summation is x, then y, then z.
+// Weights add up to 1 exactly, so channels that are not there stay what they are.
 Texel filtered(const Lane &l, const Spot &s, const Axis axes[3]) {
+  bool border = false;
+  double weights[3][2];
+  for (uint32_t d = 0; d < s.dimensions; d++) {
+    border = border || (axes[d].first | axes[d].second) < 0;
+    weights[d][0] = (kWeightSteps - axes[d].weight) / kWeightSteps;
+    weights[d][1] = axes[d].weight / kWeightSteps;
+  }
+  const uint32_t channels = border ? 4 : l.t->channels, corners = 1u << s.dimensions;
   double sums[4] = {0, 0, 0, 0};
-  for (uint32_t corner = 0; corner < 1u << s.dimensions; corner++) {
+  Texel result;
+  for (uint32_t corner = 0; corner < corners; corner++) {
     int64_t at[3] = {0, 0, 0};
     double weight = 1;
     for (uint32_t d = 0; d < s.dimensions; d++) {
-      bool second = corner >> d & 1;
+      uint32_t second = corner >> d & 1;
       at[d] = second ? axes[d].second : axes[d].first;
-      weight *= (second ? axes[d].weight : kWeightSteps - axes[d].weight) / kWeightSteps;
+      weight *= weights[d][second];
     }
-    Texel texel = read_texel(l, at[0], at[1], s.dimensions == 3 ? at[2] : s.slice);
-    for (uint32_t c = 0; c < 4; c++)
-      sums[c] += weight * static_cast<double>(bits_as<float>(texel.bits[c]));
+    result = read_texel(l, at[0], at[1], s.dimensions == 3 ? at[2] : s.slice);
+    for (uint32_t c = 0; c < channels; c++)
+      sums[c] += weight * static_cast<double>(bits_as<float>(result.bits[c]));
   }
-  Texel result;
-  for (uint32_t c = 0; c < 4; c++) result.bits[c] = rounded(sums[c]);
+  for (uint32_t c = 0; c < channels; c++) result.bits[c] = rounded(sums[c]);
   return result;
 }
 
