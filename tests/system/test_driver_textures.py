@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.cuda_client import context
+from va100.driver.api import driver
 from va100.gpu.texture import find_texture
 
 INVALID_VALUE, INVALID_HANDLE, NOT_SUPPORTED = 1, 400, 801
@@ -239,3 +240,19 @@ class TestSurfaces:
                 assert cu.cuSurfObjectDestroy(number) == 0
                 assert cu.cuSurfObjectDestroy(number) == INVALID_VALUE
             assert cu.cuArrayDestroy(handle) == 0
+
+
+def test_a_context_takes_its_arrays_and_objects_along():
+    lib = driver()
+    lib.va_arena_used.restype = c_uint64
+    before = lib.va_arena_used(0)
+    with context() as cuda:
+        cu = Calls(cuda)
+        _, handle = array(cu)
+        _, number = texture(cu, resource_of(handle))
+        assert find_texture(number) is not None
+        assert lib.va_arena_used(0) > before
+    assert find_texture(number) is None
+    assert lib.va_arena_used(0) == before
+    with context() as cuda:
+        assert Calls(cuda).cuArrayDestroy(handle) == INVALID_HANDLE

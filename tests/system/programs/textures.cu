@@ -193,6 +193,42 @@ static long check_inverted(unsigned state) {
   return wrong;
 }
 
+// What the runtime says of an array and a texture is what they were made with.
+static long check_described() {
+  std::vector<short2> data(kWidth * kHeight);
+  for (size_t k = 0; k < data.size(); ++k)
+    data[k] = make_short2(k, -k);
+  cudaArray_t first = array_of(data, kWidth, kHeight, 0, 0), second = nullptr;
+  cudaChannelFormatDesc channels;
+  cudaExtent extent;
+  unsigned flags = 9;
+  CHECK(cudaArrayGetInfo(&channels, &extent, &flags, first));
+  long wrong = channels.x != 16 || channels.y != 16 || channels.z || channels.f != cudaChannelFormatKindSigned;
+  wrong += extent.width != kWidth || extent.height != kHeight || extent.depth || flags;
+  CHECK(cudaMallocArray(&second, &channels, 4, 3, 0));
+  CHECK(cudaMemcpy2DArrayToArray(second, 4, 1, first, 8, 5, 12, 2, cudaMemcpyDeviceToDevice));
+  std::vector<short2> got(12);
+  CHECK(cudaMemcpy2DFromArray(got.data(), 16, second, 0, 0, 16, 3, cudaMemcpyDefault));
+  for (int y = 1; y < 3; ++y)
+    for (int x = 1; x < 4; ++x)
+      wrong += got[y * 4 + x].x != data[(4 + y) * kWidth + x + 1].x;
+  const auto texture = texture_of(of(first), cudaFilterModeLinear, true, cudaAddressModeMirror,
+                                  cudaReadModeNormalizedFloat);
+  cudaTextureDesc sampling;
+  cudaResourceDesc resource;
+  CHECK(cudaGetTextureObjectTextureDesc(&sampling, texture));
+  CHECK(cudaGetTextureObjectResourceDesc(&resource, texture));
+  wrong += sampling.readMode != cudaReadModeNormalizedFloat || !sampling.normalizedCoords ||
+           sampling.addressMode[1] != cudaAddressModeMirror || sampling.borderColor[0] != -3;
+  wrong += resource.resType != cudaResourceTypeArray || resource.res.array.array != first;
+  CHECK(cudaDestroyTextureObject(texture));
+  wrong += cudaDestroyTextureObject(texture) != cudaErrorInvalidValue;
+  cudaGetLastError();
+  CHECK(cudaFreeArray(first));
+  CHECK(cudaFreeArray(second));
+  return wrong;
+}
+
 int main() {
   unsigned state = 7;
   std::vector<float> values(kWidth * kHeight * kDepth);
@@ -203,5 +239,6 @@ int main() {
   wrong += check_picked(values, state);
   wrong += check_faces();
   wrong += check_inverted(state);
+  wrong += check_described();
   return outcome("textures", wrong);
 }
