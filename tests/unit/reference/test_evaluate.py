@@ -19,6 +19,7 @@ from va100.reference.integer import CARRYING, INTEGER
 from va100.reference.logic import LOGIC
 from va100.reference.memory import MEMORY
 from va100.reference.move import MOVE
+from va100.reference.surface import TEXTURES
 from va100.reference.system import SYSTEM
 
 OPCODES = {
@@ -34,6 +35,7 @@ OPCODES = {
     Family.CONTROL: set(CONTROL),
     Family.BARRIER: set(BARRIER),
     Family.WARP: {*EXCHANGE, "activemask"},
+    Family.TEXTURE: set(TEXTURES),
 }
 
 
