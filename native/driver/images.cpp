@@ -162,6 +162,12 @@ FoundPtx from_prelinked(const uint8_t *const *fatbins) {
   return found;
 }
 
+// Whether all of the fatbin that begins here is here.
+bool holds_fatbin(const uint8_t *first, size_t bytes) {
+  const uint64_t header = read<uint16_t>(first + 6), size = read<uint64_t>(first + 8);
+  return header <= bytes && size <= bytes - header;
+}
+
 FoundPtx from_text(const char *text, size_t bytes) {
   const std::string_view view(text, bytes);
   if (view.find(".version") == std::string_view::npos)
@@ -215,8 +221,16 @@ FoundPtx find_ptx(const void *image) {
 
 FoundPtx find_ptx(const void *image, size_t bytes) {
   FoundPtx found;
-  if (bytes >= 16 && from_container(static_cast<const uint8_t *>(image), &found))
-    return found;
+  const auto *const first = static_cast<const uint8_t *>(image);
+  if (bytes >= 16) {
+    const uint32_t magic = read<uint32_t>(first);
+    if (magic == kWrapperMagic) // it holds addresses of the process that it was made for
+      return refused(CUDA_ERROR_INVALID_IMAGE, "a fatbin wrapper is no image without its program");
+    if (magic == kFatbinMagic && !holds_fatbin(first, bytes))
+      return refused(CUDA_ERROR_INVALID_IMAGE, "the fatbin is cut short");
+    if (from_container(first, &found))
+      return found;
+  }
   const char *const text = static_cast<const char *>(image);
   return from_text(text, strnlen(text, bytes));
 }

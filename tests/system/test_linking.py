@@ -18,7 +18,7 @@ from va100.driver.api import driver
 from va100.driver.compile import Backend
 from va100.jit.native import Fault
 
-INVALID_VALUE, NO_BINARY, INVALID_PTX, NOT_SUPPORTED = 1, 209, 218, 801
+INVALID_VALUE, INVALID_IMAGE, NO_BINARY, INVALID_PTX, NOT_SUPPORTED = 1, 200, 209, 218, 801
 CUBIN, PTX_INPUT, FATBIN, OBJECT, LIBRARY, NVVM = range(6)
 INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES = 3, 4, 5, 6
 ELF = b"\x7fELF" + bytes(60)
@@ -185,6 +185,19 @@ class TestModules:
         assert self.load(cuda, fatbin("", kind), log) == NO_BINARY
         assert told in log.error
         assert "code=compute_80" in log.error
+
+    @pytest.mark.parametrize("cut", [1, 40, 79])
+    def test_a_fatbin_that_is_cut_short_is_no_image(self, cuda, cut):
+        log = Log()
+        with state(cuda, log) as handle:
+            image = fatbin(HEADER + CALLEE)[:-cut]
+            assert add(cuda, handle, image, None, FATBIN) == INVALID_IMAGE
+        assert log.error == "the fatbin is cut short"
+
+    def test_a_wrapper_from_elsewhere_is_not_followed(self, cuda):
+        wrapper = struct.pack("<IIQQ", 0x466243B1, 2, 16, 16)
+        with state(cuda, Log()) as handle:
+            assert add(cuda, handle, wrapper, None, FATBIN) == INVALID_IMAGE
 
     def test_a_module_that_loads_says_nothing(self, cuda):
         log = Log()
