@@ -59,6 +59,27 @@ int compiler_compile(uint64_t compiler_id, const uint32_t block[3], va_variant *
   return result;
 }
 
+int compiler_link(const std::vector<LinkInput> &inputs, std::string *out, std::string *text) {
+  const va_backend *const b = backend(text);
+  if (!b)
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+  if (!b->link) {
+    if (inputs.size() == 1) {
+      *out = inputs.front().text;
+      return CUDA_SUCCESS;
+    }
+    *text = "the compiler that is registered links no modules";
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  std::vector<va_link_input> listed;
+  for (const LinkInput &input : inputs)
+    listed.push_back({input.name.c_str(), input.text.data(), input.text.size()});
+  const std::unique_ptr<char[]> buffer(new char[kTextBytes]());
+  const int result = b->link(out, listed.data(), listed.size(), buffer.get(), kTextBytes);
+  *text = buffer.get();
+  return result;
+}
+
 std::string compiler_explain(uint64_t compiler_id, uint64_t variant_id, const va_fault &fault) {
   const va_backend *const b = g_backend.load(std::memory_order_acquire);
   if (!b || !b->explain)
@@ -94,6 +115,10 @@ extern "C" void va_set_backend(const va_backend *backend) {
     std::memcpy(copy, backend, backend->size < sizeof *copy ? backend->size : sizeof *copy);
   }
   va::g_backend.store(copy, std::memory_order_release);
+}
+
+extern "C" void va_link_result(void *sink, const char *text, size_t bytes) {
+  static_cast<std::string *>(sink)->assign(text, bytes);
 }
 
 extern "C" const va_backend *va_get_backend(void) {

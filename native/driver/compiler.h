@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "va100/backend.h"
 
@@ -15,6 +16,11 @@ int compiler_load(va_module *module, const char *image, size_t bytes, int device
 void compiler_unload(va_module *module);
 int compiler_compile(uint64_t compiler_id, const uint32_t block[3], va_variant *out,
                      uint64_t *variant_id, std::string *text);
+// Join PTX texts, each with its name, into one; a CUresult, and what went wrong in text.
+struct LinkInput {
+  std::string name, text;
+};
+int compiler_link(const std::vector<LinkInput> &inputs, std::string *out, std::string *text);
 std::string compiler_explain(uint64_t compiler_id, uint64_t variant_id, const va_fault &fault);
 // Run a launch of a variant without machine code.
 void compiler_launch(uint64_t compiler_id, uint64_t variant_id, va_launch *launch);

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "compiler.h"
+#include "settings.h"
 #include "va100/driver.h"
 
 namespace va {
@@ -11,6 +13,7 @@ namespace {
 constexpr uint32_t kWrapperMagic = 0x466243B1;
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 constexpr uint32_t kElfMagic = 0x464C457F;
+constexpr uint32_t kPrelinkedWrapper = 2; // its version; a list of the linked fatbins is behind it
 constexpr uint16_t kEntryPtx = 1;
 constexpr uint16_t kEntryElf = 2;
 constexpr uint64_t kFlagLz4 = 0x2000;
@@ -108,6 +111,49 @@ FoundPtx from_fatbin(const uint8_t *image) {
                  has_elf ? kNoPtx : "the fatbin is empty");
 }
 
+struct PrelinkedObjects {
+  std::vector<LinkInput> inputs;
+  size_t without_ptx = 0; // that a compiler switch could have given some
+};
+
+const char kObjectsWithoutPtx[] =
+    " of the program's object files hold machine code only (SASS), which va100 cannot run; "
+    "compile every file with PTX in it, e.g. nvcc -rdc=true -arch=compute_80";
+
+// The program's object files, each a fatbin.  CUDA's own device runtime is among them; it has no
+// PTX for an A100, and what it supplies the compiler supplies.
+PrelinkedObjects prelinked_objects(const uint8_t *const *fatbins) {
+  PrelinkedObjects found;
+  for (size_t i = 0; fatbins[i]; ++i) {
+    if (read<uint32_t>(fatbins[i]) != kFatbinMagic)
+      continue;
+    FoundPtx ptx = from_fatbin(fatbins[i]);
+    if (ptx.result == CUDA_SUCCESS)
+      found.inputs.push_back({"object " + std::to_string(i + 1), std::move(ptx.text)});
+    else
+      found.without_ptx += ptx.problem == kNoPtx;
+  }
+  return found;
+}
+
+// A program of several files that nvcc linked: the PTX of each lies beside what was linked.
+FoundPtx from_prelinked(const uint8_t *const *fatbins) {
+  const PrelinkedObjects objects = prelinked_objects(fatbins);
+  if (objects.inputs.empty())
+    return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, kNoPtx);
+  const std::string hint =
+      objects.without_ptx ? std::to_string(objects.without_ptx) + kObjectsWithoutPtx : "";
+  FoundPtx found;
+  std::string problem;
+  found.result =
+      static_cast<CUresult>(compiler_link(objects.inputs, &found.text, &problem));
+  if (found.result != CUDA_SUCCESS)
+    return refused(found.result, hint.empty() ? problem : problem + "\n  hint: " + hint);
+  if (!hint.empty())
+    note("%s", hint.c_str());
+  return found;
+}
+
 FoundPtx from_text(const char *text, size_t bytes) {
   const std::string_view view(text, bytes);
   if (view.find(".version") == std::string_view::npos)
@@ -129,6 +175,11 @@ bool from_container(const uint8_t *image, FoundPtx *found) {
     *found = from_fatbin(image);
     return true;
   case kWrapperMagic: {
+    const auto *const prelinked = read<const uint8_t *const *>(image + 16);
+    if (read<uint32_t>(image + 4) == kPrelinkedWrapper && prelinked && prelinked[0]) {
+      *found = from_prelinked(prelinked);
+      return true;
+    }
     const uint8_t *const data = read<const uint8_t *>(image + 8);
     if (!data || read<uint32_t>(data) != kFatbinMagic)
       *found = refused(CUDA_ERROR_INVALID_IMAGE, "the fatbin wrapper points to no fatbin");
@@ -160,6 +211,28 @@ FoundPtx find_ptx(const void *image, size_t bytes) {
     return found;
   const char *const text = static_cast<const char *>(image);
   return from_text(text, strnlen(text, bytes));
+}
+
+std::vector<FoundPtx> find_embedded_ptx(const void *file, size_t bytes) {
+  constexpr size_t kHeader = 16;
+  const auto *const first = static_cast<const uint8_t *>(file);
+  std::vector<FoundPtx> found;
+  // Sections of archive members may lie at any even offset.
+  for (size_t at = 0; at + kHeader <= bytes;) {
+    const uint64_t size = read<uint32_t>(first + at) == kFatbinMagic &&
+                                  read<uint16_t>(first + at + 6) == kHeader
+                              ? read<uint64_t>(first + at + 8)
+                              : 0;
+    if (!size || size > bytes - at - kHeader) {
+      at += 2;
+      continue;
+    }
+    FoundPtx ptx = from_fatbin(first + at);
+    if (ptx.result == CUDA_SUCCESS)
+      found.push_back(std::move(ptx));
+    at += kHeader + size;
+  }
+  return found;
 }
 
 } // namespace va

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cuda_types.h"
 
@@ -18,5 +19,8 @@ struct FoundPtx {
 FoundPtx find_ptx(const void *image);
 // The same for an image whose length is known.
 FoundPtx find_ptx(const void *image, size_t bytes);
+// Every PTX text in a host object file or an archive of them, as nvcc leaves it for linking: one
+// for each fatbin inside that has any.
+std::vector<FoundPtx> find_embedded_ptx(const void *file, size_t bytes);
 
 } // namespace va

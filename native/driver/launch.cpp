@@ -7,6 +7,7 @@
 #include "driver_api.h"
 #include "modules.h"
 #include "settings.h"
+#include "va100/children.h"
 #include "va100/driver.h"
 
 namespace va {
@@ -234,32 +235,23 @@ void require_cooperative(const Device &device, const Shape &s, uint32_t per_sm) 
     fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
-                void **extra) {
+// Run one grid to its end; a fault sticks to the context.
+void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
   constexpr int kSmCount = 16;
-  healthy_context();
-  Stream &stream = stream_of(stream_handle);
-  Context &context = *stream.context;
-  require_healthy(context);
-  Function &f = function_of(handle);
-  if (f.module->context != &context)
-    return CUDA_ERROR_INVALID_HANDLE;
-  const Device &device = *context.device;
+  const Device &device = *stream.context->device;
   require_shape(device, f, s);
   const uint32_t threads = s.block[0] * s.block[1] * s.block[2];
   const uint32_t per_sm = resident_ctas_per_sm(device, f, threads, s.shared_bytes);
   if (!per_sm)
-    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   if (s.cooperative)
     require_cooperative(device, s, per_sm);
   const Variant &variant = variant_for(f, s.block);
 
-  Scratch<uint8_t, 4352> block(f.parameter_bytes);
   Scratch<uint64_t, 512> counters(variant.code.counter_count);
-  pack(f, parameters, extra, block.data());
   va_launch request{};
   request.variant = &variant.code;
-  request.params = block.data();
+  request.params = parameters;
   std::memcpy(request.grid, s.grid, sizeof request.grid);
   std::memcpy(request.block, s.block, sizeof request.block);
   request.dynamic_shared_bytes = s.shared_bytes;
@@ -269,7 +261,7 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   request.resident_ctas = per_sm * request.sm_count;
   request.sample_every = settings().sample_every;
   request.counters = counters.data();
-  const uint64_t footprint_bytes = footprint_of(f, block.data());
+  const uint64_t footprint_bytes = footprint_of(f, parameters);
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     if (variant.code.flags & VA_INTERPRETED)
@@ -279,7 +271,62 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   }
   log_run(f, variant, s, stream, counters.data(), footprint_bytes);
   if (request.fault.kind)
-    report(context, f, variant, request.fault);
+    report(*stream.context, f, variant, request.fault);
+}
+
+// A grid that device code launched; one that cannot run is told of and left out.
+void run_child(Stream &stream, const va_module &module, const va_child_grid &child) {
+  const auto it = module.by_address.find(child.function);
+  if (it == module.by_address.end()) {
+    say("device code launched 0x%llx, where no kernel is",
+        static_cast<unsigned long long>(child.function));
+    return;
+  }
+  Function &f = *it->second;
+  Shape s{{}, {}, child.dynamic_shared_bytes, false};
+  std::memcpy(s.grid, child.grid, sizeof s.grid);
+  std::memcpy(s.block, child.block, sizeof s.block);
+  try {
+    run_grid(stream, runnable(f), s, reinterpret_cast<const uint8_t *>(&child + 1));
+  } catch (const Failure &failure) {
+    say("kernel %s, launched by device code, did not run (CUDA error %d)", f.title.c_str(),
+        failure.code);
+  }
+}
+
+// What the grid that ended last launched, depth first: a grid has ended when its children have,
+// and tail launches come after all others, which is the order they are handed out in.
+void run_descendants(Stream &stream, const va_module &module) {
+  std::vector<uint64_t> waiting; // the next one last
+  for (;;) {
+    uint64_t found[64];
+    std::vector<uint64_t> fresh;
+    while (const size_t count = va_exec_take_children(found, 64))
+      fresh.insert(fresh.end(), found, found + count);
+    waiting.insert(waiting.end(), fresh.rbegin(), fresh.rend());
+    if (waiting.empty())
+      return;
+    const uint64_t record = waiting.back();
+    waiting.pop_back();
+    if (stream.context->fault.load() == CUDA_SUCCESS)
+      run_child(stream, module, *reinterpret_cast<const va_child_grid *>(record));
+    va_exec_release_child(record);
+  }
+}
+
+CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
+                void **extra) {
+  healthy_context();
+  Stream &stream = stream_of(stream_handle);
+  Context &context = *stream.context;
+  require_healthy(context);
+  Function &f = function_of(handle);
+  if (f.module->context != &context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  Scratch<uint8_t, 4352> block(f.parameter_bytes);
+  pack(f, parameters, extra, block.data());
+  run_grid(stream, f, s, block.data());
+  run_descendants(stream, *f.module);
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
 }
 

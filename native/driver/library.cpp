@@ -45,6 +45,7 @@ CUresult load(CUlibrary *handle, FoundPtx found, JitLog *log) {
     kernel->handle = driver().kernels.add(kernel.get());
     library->kernels.push_back(std::move(kernel));
   }
+  log->clear();
   library->handle = driver().libraries.add(library.get());
   *handle = library.release()->handle;
   return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
-// The driver's linker.  Its product is PTX again: one input passes through as it is.
+// The driver's linker.  Its product is PTX again; the compiler joins the texts.
 #include <cstring>
 
+#include "compiler.h"
 #include "driver_api.h"
 #include "images.h"
 #include "modules.h"
@@ -15,7 +16,7 @@ struct Link {
   CUlinkState handle = nullptr;
   std::vector<CUjit_option> options;
   void **caller_values = nullptr;
-  std::vector<std::string> inputs;
+  std::vector<LinkInput> inputs;
   std::string product;
 };
 
@@ -32,25 +33,50 @@ Link &link_of(CUlinkState handle) {
   return *link;
 }
 
+JitLog log_of(Link &link) {
+  return JitLog(static_cast<unsigned>(link.options.size()), link.options.data(),
+                link.caller_values);
+}
+
 CUresult problem(Link &link, CUresult result, const std::string &text) {
   say("cannot link: %s", text.c_str());
-  JitLog(static_cast<unsigned>(link.options.size()), link.options.data(), link.caller_values)
-      .error(text);
+  log_of(link).error(text);
   return result;
+}
+
+std::string name_of(const Link &link, const char *name) {
+  return name && *name ? name : "input " + std::to_string(link.inputs.size() + 1);
+}
+
+// Object files of the host and archives of them: nvcc puts one fatbin into each.
+CUresult add_embedded(Link &link, const void *data, size_t bytes, const char *name) {
+  const std::string title = name_of(link, name);
+  if (title.find("cudadevrt") != std::string::npos)
+    return CUDA_SUCCESS; // what it would supply, the compiler supplies
+  std::vector<FoundPtx> found = find_embedded_ptx(data, bytes);
+  if (found.empty())
+    return problem(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
+                   title + " holds no PTX; compile it with nvcc -rdc=true -arch=compute_80");
+  for (size_t i = 0; i < found.size(); ++i)
+    link.inputs.push_back({found.size() == 1 ? title : title + ", part " + std::to_string(i + 1),
+                           std::move(found[i].text)});
+  return CUDA_SUCCESS;
 }
 
 CUresult add(Link &link, int type, const void *data, size_t bytes, const char *name) {
   if (!data || !bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  if (type == kLibraryFile && name && std::strstr(name, "cudadevrt"))
-    return CUDA_SUCCESS; // what it would supply, the compiler supplies
-  if (type != kPtx && type != kFatbin && type != kCubin)
+  if (type == kObject || type == kLibraryFile)
+    return add_embedded(link, data, bytes, name);
+  if (type == kNvvm)
     return problem(link, CUDA_ERROR_NOT_SUPPORTED,
-                   "only PTX and fatbins can be linked; give -arch=compute_80 to the compiler");
+                   "only PTX and what holds PTX can be linked, not LTO-IR; compile without -dlto");
+  if (type != kPtx && type != kFatbin && type != kCubin)
+    return CUDA_ERROR_INVALID_VALUE;
   FoundPtx found = find_ptx(data, bytes);
   if (found.result != CUDA_SUCCESS)
     return problem(link, found.result, found.problem);
-  link.inputs.push_back(std::move(found.text));
+  link.inputs.push_back({name_of(link, name), std::move(found.text)});
   return CUDA_SUCCESS;
 }
 
@@ -102,11 +128,11 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
   Link &link = link_of(state);
   if (link.inputs.empty())
     return CUDA_ERROR_INVALID_VALUE;
-  if (link.inputs.size() > 1)
-    return problem(link, CUDA_ERROR_NOT_SUPPORTED,
-                   std::to_string(link.inputs.size()) +
-                       " PTX modules were given; linking several is not supported yet");
-  link.product = link.inputs.front();
+  std::string text;
+  const int result = compiler_link(link.inputs, &link.product, &text);
+  if (result != CUDA_SUCCESS)
+    return problem(link, static_cast<CUresult>(result), text);
+  log_of(link).clear();
   *image = &link.product[0];
   if (bytes)
     *bytes = link.product.size() + 1; // the NUL is part of it

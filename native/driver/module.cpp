@@ -27,6 +27,8 @@ CUresult load(CUmodule *handle, const FoundPtx &found, JitLog *log) {
     return found.result;
   }
   *handle = load_module(context, found.text, log)->handle;
+  if (log)
+    log->clear();
   return CUDA_SUCCESS;
 }
 
@@ -46,19 +48,28 @@ void warn_of_refusals(const va_module &module) {
         module.functions.size(), first->title.c_str(), first->refusal.c_str());
 }
 
+constexpr int kInfoBuffer = 3, kErrorBuffer = 5; // JIT options
+
 } // namespace
 
 JitLog::JitLog(unsigned count, const CUjit_option *options, void **values)
     : count_(options && values ? count : 0), options_(options), values_(values) {}
 
-void JitLog::error(const std::string &text) {
-  constexpr CUjit_option kErrorBuffer = 5, kErrorBytes = 6;
+void JitLog::error(const std::string &text) { write(kErrorBuffer, text); }
+
+void JitLog::clear() {
+  write(kInfoBuffer, "");
+  write(kErrorBuffer, "");
+}
+
+// The option after a buffer's is its size: room before, bytes written afterwards.
+void JitLog::write(int buffer_option, const std::string &text) {
   char *buffer = nullptr;
   void **bytes = nullptr;
   for (unsigned i = 0; i < count_; ++i) {
-    if (options_[i] == kErrorBuffer)
+    if (options_[i] == static_cast<CUjit_option>(buffer_option))
       buffer = static_cast<char *>(values_[i]);
-    else if (options_[i] == kErrorBytes)
+    else if (options_[i] == static_cast<CUjit_option>(buffer_option + 1))
       bytes = &values_[i];
   }
   if (!buffer || !bytes)
@@ -69,7 +80,7 @@ void JitLog::error(const std::string &text) {
   const size_t used = std::min(text.size(), room - 1);
   std::memcpy(buffer, text.data(), used);
   buffer[used] = 0;
-  *bytes = reinterpret_cast<void *>(used + 1);
+  *bytes = reinterpret_cast<void *>(used ? used + 1 : 0); // the NUL is part of a text
 }
 
 va_module *load_module(Context &context, const std::string &ptx, JitLog *log) {
@@ -233,6 +244,18 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
     f->handle = va::driver().functions.add(f.get());
     module->by_name[f->name] = f.get();
     module->functions.push_back(std::move(f));
+    return CUDA_SUCCESS;
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+extern "C" int va_module_add_address(va_module *module, const char *kernel, uint64_t address) {
+  try {
+    va::Function *const function = module && kernel ? va::find_function(*module, kernel) : nullptr;
+    if (!function)
+      return CUDA_ERROR_INVALID_VALUE;
+    module->by_address[address] = function;
     return CUDA_SUCCESS;
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -10,8 +10,12 @@ class JitLog {
 public:
   JitLog(unsigned count, const CUjit_option *options, void **values);
   void error(const std::string &text);
+  // Say that there is nothing to say: empty texts of no bytes.
+  void clear();
 
 private:
+  void write(int buffer_option, const std::string &text);
+
   unsigned count_;
   const CUjit_option *options_;
   void **values_;

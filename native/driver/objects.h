@@ -221,5 +221,6 @@ struct va_module {
   va::Library *library = nullptr;
   std::vector<std::unique_ptr<va::Function>> functions;
   std::unordered_map<std::string, va::Function *> by_name;
+  std::unordered_map<uint64_t, va::Function *> by_address; // as device code knows kernels
   std::unordered_map<std::string, va::Global> globals;
 };

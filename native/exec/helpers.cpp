@@ -40,6 +40,7 @@ extern const HelperEntry kMatrixHelpers[];
 extern const HelperEntry kCheckHelpers[];
 extern const HelperEntry kTextureHelpers[];
 extern const HelperEntry kSurfaceHelpers[];
+extern const HelperEntry kChildHelpers[];
 
 namespace {
 
@@ -114,7 +115,7 @@ const std::unordered_map<std::string, const void *> &table() {
                                     kHalfHelpers, kConvertHelpers, kMatrixHelpers, kRuntimeHelpers, kCheckHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
-    for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers})
+    for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers, kChildHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

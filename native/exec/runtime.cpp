@@ -218,6 +218,11 @@ void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address
 
 namespace va {
 
+void forget_device_allocation(uint64_t address) {
+  const std::lock_guard<std::mutex> lock(g_heap_mutex);
+  g_heap.erase(address);
+}
+
 #define VA_ADDRESS(f) reinterpret_cast<const void *>(&f)
 
 extern const HelperEntry kRuntimeHelpers[] = {{"va_h_vprintf", VA_ADDRESS(va_h_vprintf)},

@@ -711,6 +711,7 @@ int va_exec_launch(va_launch *request) {
   pool.run(&launch, va::worker_count(request, launch.cta_count, launch.ordered));
   va::check_end(&launch);
   va::flush_output(&launch);
+  va::keep_children(&launch);
   return static_cast<int>(request->fault.kind);
 }
 

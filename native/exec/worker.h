@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ struct Launch {
   std::atomic<uint64_t> resident{0};
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> progress{0};  // counts releases, exits and admissions
+  std::mutex children_mutex;
+  std::vector<uint64_t> children;  // records of grids that device code launched
 };
 
 struct Worker {
@@ -118,5 +121,10 @@ void pass_on(Warp *warp);
 // Device-side printf: append text of one launch, in order of CTA, warp and call.
 void print(va_warp *view, const std::string &text);
 void flush_output(Launch *launch);
+
+// Grids that a launch's device code launched, for va_exec_take_children.
+void keep_children(Launch *launch);
+// An address that device malloc gave is freed by somebody else.
+void forget_device_allocation(uint64_t address);
 
 }  // namespace va

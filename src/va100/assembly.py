@@ -91,7 +91,7 @@ def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
 
 def watched(settings: Settings, compiler: Compiler) -> Compiler:
     """The compiler, or one whose launches can be watched, if the settings ask for that."""
-    if not settings.trace and not settings.debug:
+    if not settings.trace and not settings.debug and settings.dump is None:
         return compiler
     # Only imported when asked for, as the oracle is.
     from va100.debug.interpreted import Relay, Structures, WatchedCompiler  # noqa: PLC0415
@@ -99,16 +99,27 @@ def watched(settings: Settings, compiler: Compiler) -> Compiler:
     from va100.jit.native import Launch, Variant  # noqa: PLC0415
     from va100.reference.engine import ReferenceEngine  # noqa: PLC0415
 
+    def tell(text: str) -> None:
+        sys.stderr.write(f"va100: {text}\n")
+
     watchers: list[Choosing] = []
     if settings.trace:
         options = read_options(settings.trace)
         watchers.append(Tracer(options, open_trace(options, sys.stderr).write))
+    if settings.dump is not None:
+        from va100.debug.core import Dumper  # noqa: PLC0415
+
+        watchers.append(Dumper(settings.dump, tell))
+    if settings.debug:
+        from va100.debug.session import Session as Debugging  # noqa: PLC0415
+
+        debugging = Debugging(settings.debug)
+        debugging.begin()
+        atexit.register(debugging.finish)
+        watchers.append(debugging.prompt.debugger)
     relay = Relay(watchers)
     structures = Structures(variant=Variant, launch=Launch)
-    return WatchedCompiler(
-        compiler, ReferenceEngine(watcher=relay), relay, structures,
-        lambda text: sys.stderr.write(f"va100: {text}\n"),
-    )  # fmt: skip
+    return WatchedCompiler(compiler, ReferenceEngine(watcher=relay), relay, structures, tell)
 
 
 @functools.cache

@@ -36,6 +36,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
     "VA100_CHECK_REPORT": "file that their findings are written to",
     "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check",
+    "VA100_DUMP": "file that a core dump of the first kernel that faults is written to",
+    "VA100_DEBUG": "terminal, or a file of commands: what `va100 debug` sets",
     "VA100_TRACE": "instructions of chosen threads to print: kernel=saxpy,cta=0,thread=0-3",
 }
 """What a person may set, with its meaning; the native core knows a few more for itself."""
@@ -63,6 +65,8 @@ class Settings:
     """Empty: all."""
     trace: str = ""
     """What :mod:`va100.debug.trace` reads; empty: no trace."""
+    dump: Path | None = None
+    """Where a core dump of a fault goes; none: no dumps."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
 
@@ -92,6 +96,7 @@ class Settings:
             check_report=_path(variables.get("VA100_CHECK_REPORT", "")),
             check_kernels=variables.get("VA100_CHECK_KERNELS", ""),
             trace=variables.get("VA100_TRACE", ""),
+            dump=_path(variables.get("VA100_DUMP", "")),
             debug=variables.get("VA100_DEBUG", ""),
         )
 
@@ -119,6 +124,8 @@ class Settings:
             spelled["VA100_CHECK_REPORT"] = str(self.check_report)
         if self.trace:
             spelled["VA100_TRACE"] = self.trace
+        if self.dump is not None:
+            spelled["VA100_DUMP"] = str(self.dump)
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled

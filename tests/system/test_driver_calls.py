@@ -382,15 +382,15 @@ class TestModule:
             cuda.LinkDestroy(state)
             assert fake.images == [PTX]
 
-    def test_a_link_of_several_is_refused_by_name(self, capfd):
-        with context() as cuda:
+    def test_a_compiler_that_does_not_link_is_told_of(self, capfd):
+        with FakeCompiler((FakeKernel("k"),)).registered(), context() as cuda:
             state = c_void_p()
             cuda.LinkCreate_v2(0, None, None, byref(state))
             for _ in range(2):
                 cuda.LinkAddData_v2(state, 1, PTX, len(PTX), None, 0, None, None)
             code = cuda.code("LinkComplete", state, byref(c_void_p()), None)
             assert code == NOT_SUPPORTED
-            assert "linking several is not supported" in capfd.readouterr().err
+            assert "links no modules" in capfd.readouterr().err
             cuda.LinkDestroy(state)
 
 

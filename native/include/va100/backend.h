@@ -36,6 +36,8 @@ typedef struct va_kernel_info {
 
 /* The compiler reports what an image holds through these, while load runs. */
 VA_EXPORT int va_module_add_kernel(va_module *module, const va_kernel_info *kernel);
+/* The address device code launches a kernel by. */
+VA_EXPORT int va_module_add_address(va_module *module, const char *kernel, uint64_t address);
 VA_EXPORT int va_module_add_global(va_module *module, const char *name, uint64_t address,
                                    uint64_t bytes, int managed);
 
@@ -54,6 +56,16 @@ typedef struct va_launch_record {
   double duration_s; /* out, of price */
 } va_launch_record;
 
+/* One PTX text to link, and what messages call it. */
+typedef struct va_link_input {
+  const char *name;
+  const char *text;
+  size_t bytes;
+} va_link_input;
+
+/* What came of a link; the compiler hands it over once, while link runs. */
+VA_EXPORT void va_link_result(void *sink, const char *text, size_t bytes);
+
 typedef struct va_backend {
   uint32_t size; /* sizeof(va_backend) */
   uint32_t reserved;
@@ -71,6 +83,9 @@ typedef struct va_backend {
                   size_t text_bytes);
   /* Run a launch of a VA_INTERPRETED variant to its end; fill its counters and its fault. */
   void (*launch)(uint64_t compiler_id, uint64_t variant_id, va_launch *launch);
+  /* Join PTX texts into one, for va_link_result.  Returns a CUresult; text explains. */
+  int (*link)(void *sink, const va_link_input *inputs, size_t count, char *text,
+              size_t text_bytes);
 } va_backend;
 
 /* Hand the driver its compiler; NULL takes it away (interpreter exit). */

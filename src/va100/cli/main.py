@@ -20,6 +20,7 @@ from va100.errors import Va100Error
 VERBS: Final[Mapping[str, str]] = {
     "run": "run a CUDA program on virtual GPUs and show its kernels",
     "check": "run a CUDA program under memcheck, initcheck, synccheck and racecheck",
+    "debug": "stop a CUDA program at breakpoints and look at its threads, registers and memory",
     "doctor": "say what is installed, what works and what to do",
     "env": "print shell commands that put this shell on virtual GPUs",
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
@@ -87,6 +88,10 @@ def verb_module(verb: str) -> ModuleType:
         from va100.cli import check
 
         return check
+    if verb == "debug":
+        from va100.cli import debug
+
+        return debug
     if verb == "doctor":
         from va100.cli import doctor
 

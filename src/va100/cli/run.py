@@ -24,7 +24,7 @@ from va100.profile.report_schema import LaunchReport, read_report
 from va100.profile.table import report_json, table_text
 
 STANDARD_OUTPUT: Final = "-"
-_VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--nvcc-flags")
+_VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--dump", "--nvcc-flags")
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
 _FILE_COLUMNS: Final = 120
 
@@ -44,6 +44,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_gpu_options(parser)
     parser.add_argument(
         "--timeline", metavar="FILE", help="write a trace for chrome://tracing and Perfetto"
+    )
+    parser.add_argument(
+        "--dump",
+        metavar="FILE",
+        help="write a core dump of the first kernel that faults, for `va100 debug --core FILE`; "
+        "every kernel is interpreted, which is slow",
     )
     parser.add_argument(
         "--json",
@@ -95,8 +101,12 @@ def run(args: argparse.Namespace) -> int:
         raise SetupError("the native core is not built", remedy="make setup")
     if args.target is None:
         raise SetupError("no TARGET was named", remedy=target.HINT)
-    for name in (args.timeline, args.json):
+    for name in (args.timeline, args.json, args.dump):
         _require_writable(name)
+    if args.dump is not None:
+        Path(args.dump).unlink()  # one of an earlier run would look like this one's
+        settings = replace(settings, dump=Path(args.dump).resolve())
+    _require_legible(settings.trace)
     started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
@@ -145,6 +155,15 @@ def _require_writable(name: str | None) -> None:
     """Find out before a program runs for long that what it leaves could not be kept."""
     if name not in (None, STANDARD_OUTPUT):
         _opened(name, "a").close()
+
+
+def _require_legible(trace: str) -> None:
+    """Say what is wrong with what is to be traced before the program starts."""
+    if trace:
+        # Only imported when asked for: most runs have no trace.
+        from va100.debug.trace import read_options  # noqa: PLC0415
+
+        read_options(trace)
 
 
 def _write(name: str, text: str) -> None:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ INSTALL_LIBPYTHON: Final = (
 )
 WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
+_SOURCES: Final = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _SYSTEM: Final = ("/usr/", "/opt/", "/lib/")
 
 
@@ -116,22 +118,33 @@ def compiled(source: Path, flags: Sequence[str], settings: Settings) -> Path:
 
 
 def compile_command(source: Path, flags: Sequence[str], compiler: Compiler, out: Path) -> list[str]:
-    """Spell the command: PTX for sm_80 inside, our runtime instead of the static one."""
+    """Spell the command: PTX for sm_80 inside, our runtime instead of the static one.
+
+    nvcc links device code only where it links a runtime; ours is then beside ``out``.
+    """
+    linked = is_relocatable(flags)
     return [
         str(compiler.path),
         "-arch=compute_80",
         "-cudart",
-        "none",
+        "shared" if linked else "none",
         "-lineinfo",
         *flags,
         str(source),
         "-o",
         str(out),
+        *([f"-L{out.parent}"] if linked else []),
         f"-L{NATIVE_DIR}",
         f"-l:{compiler.runtime_name}",
         "-Xlinker",
         f"-rpath={NATIVE_DIR}",
     ]
+
+
+def is_relocatable(flags: Sequence[str]) -> bool:
+    """Tell whether device code of several files is to be linked."""
+    spelled = {*flags, *(f"{flag}={value}" for flag, value in pairwise(flags))}
+    return not spelled.isdisjoint({"-rdc=true", "--relocatable-device-code=true"})
 
 
 def _build(source: Path, flags: Sequence[str], record: Path, settings: Settings) -> Path:
@@ -141,6 +154,7 @@ def _build(source: Path, flags: Sequence[str], record: Path, settings: Settings)
     record.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=record.parent) as scratch:
         out, listing = Path(scratch, source.stem), Path(scratch, "depends")
+        Path(scratch, "libcudart.so").symlink_to(NATIVE_DIR / compiler.runtime_name)
         command = compile_command(source, flags, compiler, out)
         outcome = subprocess.run(  # noqa: S603 -- found above
             [*command, "-MD", "-MF", str(listing)], check=False, stdout=sys.stderr
@@ -149,7 +163,8 @@ def _build(source: Path, flags: Sequence[str], record: Path, settings: Settings)
             raise SetupError(
                 f"nvcc could not compile {source}", remedy="correct what nvcc names above"
             )
-        files = {name: _state(Path(name)) for name in depended_on(listing.read_text())}
+        rules = [listing.read_text(), *_rules(source, flags, compiler)]
+        files = {name: _state(Path(name)) for rule in rules for name in depended_on(rule)}
         files = {name: state for name, state in files.items() if state is not None}
         key = _sha256(json.dumps([command[:-1], files, compiler.release], sort_keys=True))
         binary = record.parent / key / source.stem
@@ -157,6 +172,22 @@ def _build(source: Path, flags: Sequence[str], record: Path, settings: Settings)
         out.replace(binary)
         _write_whole(record, json.dumps({"files": files, "binary": str(binary)}))
     return binary
+
+
+def _rules(source: Path, flags: Sequence[str], compiler: Compiler) -> list[str]:
+    """What the program's files depend on when there are several: nvcc's list is of one only."""
+    others = [flag for flag in flags if flag.endswith(_SOURCES) and Path(flag).is_file()]
+    plain = [flag for flag in flags if flag not in others]
+    sources = [str(source), *others] if others else []
+    return [
+        subprocess.run(  # noqa: S603 -- found above
+            [compiler.path, "-arch=compute_80", *plain, "-M", name],
+            check=False,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        for name in sources
+    ]
 
 
 def depended_on(listing: str) -> list[str]:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
 from va100 import errors
+from va100.driver import linking
 from va100.driver.names import short_name
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
-from va100.gpu.place import place_module, remove_module
+from va100.gpu.place import function_addresses, place_module, remove_module
 from va100.perf.kernel import KernelEstimate, estimate
+from va100.ptx.link import link, missing_functions, needs_linking, require_resolved
 from va100.ptx.parser import parse
 from va100.ptx.program import PtxModule
 from va100.ptx.verify import unsupported, verify
@@ -154,6 +156,7 @@ class _Backend(ctypes.Structure):
         ("price", _PRICE),
         ("explain", _EXPLAIN),
         ("launch", _LAUNCH),
+        ("link", linking.LINK),
     )
 
 
@@ -209,6 +212,7 @@ class Backend:
             price=_PRICE(self._price),
             explain=_EXPLAIN(self._explain),
             launch=_LAUNCH(self._launch),
+            link=linking.LINK(_link),
         )
         library().va_set_backend(ctypes.byref(self._native))
 
@@ -220,17 +224,21 @@ class Backend:
 
     def load(self, handle: int, text: str, device: int) -> None:
         """Parse, verify and place a module and report what it holds."""
-        ptx = parse(text, f"module{len(self.modules) + 1}.ptx")
+        ptx = _whole(parse(text, f"module{len(self.modules) + 1}.ptx"))
         verify(ptx)
         module = place_module(ptx, self.arena, device)
         self.modules[handle] = module
         lib = library()
+        code = function_addresses(ptx)
         for kernel in ptx.kernels:
             description = self.compiler.describe(ptx, kernel.name)
             compiler_id = next(self._ids)
             self.kernels[compiler_id] = _Kernel(module, kernel.name)
             info = _kernel_info(kernel.name, compiler_id, description, ptx)
             lib.va_module_add_kernel(ctypes.c_void_p(handle), ctypes.byref(info))
+            lib.va_module_add_address(
+                ctypes.c_void_p(handle), kernel.name.encode(), ctypes.c_uint64(code[kernel.name])
+            )
         for variable in ptx.variables:
             address = module.addresses.get(variable.name)
             if address is not None and variable.linkage != "extern":
@@ -308,6 +316,18 @@ class Backend:
         cast("Interpreted", self.variants[variant_id]).launch(request)
 
 
+def _whole(ptx: PtxModule) -> PtxModule:
+    """A module that needs nothing more: aliases followed, nothing missing."""
+    if needs_linking(ptx):
+        return link([ptx], ptx.name)
+    require_resolved(ptx)
+    return ptx
+
+
+def _link(sink: int, inputs: Any, count: int, text: Any, room: int) -> int:
+    return _guarded(lambda: linking.answer(sink, inputs, count), text, room)
+
+
 def config_of(record: LaunchRecord) -> LaunchConfig:
     """The shape of a recorded launch."""
     return LaunchConfig(
@@ -344,7 +364,10 @@ def refusal_of(ptx: PtxModule, name: str) -> bytes | None:
     """What a kernel reaches that is not executed, told before anybody launches it."""
     kernel = next(k for k in ptx.kernels if k.name == name)
     found = unsupported(ptx, kernel)
-    return str(found[0]).encode() if found else None
+    if found:
+        return str(found[0]).encode()
+    missing = missing_functions(ptx, kernel)
+    return f"va100 has no {missing[0]}, which it calls".encode() if missing else None
 
 
 def _arch(ptx: PtxModule) -> int:

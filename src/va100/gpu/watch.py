@@ -1,7 +1,6 @@
 """What somebody who watches a launch sees of it, instruction by instruction: traces, debuggers.
 
-An engine that can be watched makes :class:`Moment` objects; who watches names no engine.  Nothing
-here runs.
+An engine that can be watched makes :class:`Moment` objects; who watches names no engine.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from va100.ptx.cfg import FlowGraph
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Instruction, Location, Operand, PtxModule
 from va100.ptx.types import PtxType, Space
@@ -36,6 +36,23 @@ class Spot:
     def line(self) -> int:
         """Line of the source file; 0 when there is none."""
         return self.location.line if self.location is not None and self.file else 0
+
+
+def spot_in(module: PtxModule, flow: FlowGraph, index: int) -> Spot:
+    """An instruction of a function, by its index."""
+    instruction, location = flow.instructions[index], flow.locations[index]
+    written = " ".join(module.source[slice(*instruction.span)].split())
+    return Spot(
+        function=flow.function.name,
+        index=index,
+        instruction=instruction,
+        operation=flow.operations[index],
+        # The `ret` that the end of a body means is not written there.
+        text=written if instruction.opcode in written else f"{instruction.op};",
+        ptx_line=flow.lines[index],
+        location=location,
+        file=module.files.get(location.file, "") if location else "",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +125,16 @@ class Moment(Protocol):
     @property
     def spot(self) -> Spot:
         """The instruction."""
+        ...
+
+    @property
+    def function(self) -> str:
+        """Name of the function that the lanes are in."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Of the instruction in its function."""
         ...
 
     @property

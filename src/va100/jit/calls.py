@@ -271,11 +271,19 @@ def _free(c: Context, arguments: list[str], results: list[str]) -> None:
     c.line(f"call void @va_h_free(ptr %w, i32 {c.site}, i32 {c.lanes}, ptr {where})")
 
 
+def _launch_grid(c: Context, arguments: list[str], results: list[str]) -> None:
+    c.ordered = True
+    records = _load_argument(c, arguments[0], 64)
+    c.declare("va_h_launch_grid", "declare void {}(ptr, i32, ptr, ptr)")
+    c.line(f"call void @va_h_launch_grid(ptr %w, i32 {c.lanes}, ptr {records}, ptr {results[0]})")
+
+
 _RUNTIME: Final[Mapping[str, Callable[[Context, list[str], list[str]], None]]] = {
     "vprintf": _vprintf,
     "__assertfail": _assertfail,
     "malloc": _malloc,
     "free": _free,
+    "__va100_launch_grid": _launch_grid,
 }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
+from va100.gpu import child
 from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.native import library
 from va100.jit import llvm
@@ -27,7 +28,7 @@ from va100.jit.compile import (
 )
 from va100.jit.count import BlockCost, block_costs, counters_from
 from va100.jit.faults import describe_fault
-from va100.jit.native import Launch, Variant, take_output
+from va100.jit.native import Launch, Variant, release_child, take_children, take_output
 from va100.jit.registers import estimate_registers
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
@@ -135,7 +136,27 @@ class JitEngine:
     def launch(
         self, module: LoadedModule, kernel: str, config: LaunchConfig, params: bytes
     ) -> LaunchOutcome:
-        """Run a grid to its end."""
+        """Run a grid to its end, and then the grids that it launched."""
+        outcome = self._grid(module, kernel, config, params)
+        children = take_children(self._lib)
+        if not children:
+            return outcome
+        output = bytearray(outcome.output)
+
+        def run(record: int) -> Sequence[int]:
+            grid = child.read(module.arena, record)
+            name = child.kernel_of(module.ptx, grid)
+            size = self.compiled(module, name, grid.block).variant.param_bytes
+            block = child.parameters(module.arena, record, size)
+            output.extend(self._grid(module, name, child.config_of(grid), block).output)
+            return take_children(self._lib)
+
+        child.run_descendants(children, run, partial(release_child, self._lib))
+        return replace(outcome, output=bytes(output))
+
+    def _grid(
+        self, module: LoadedModule, kernel: str, config: LaunchConfig, params: bytes
+    ) -> LaunchOutcome:
         compiled = self.compiled(module, kernel, config.block)
         if len(params) < compiled.variant.param_bytes:
             raise ValueError(

@@ -69,3 +69,20 @@ def take_output(lib: ctypes.CDLL) -> bytes:
     while size := lib.va_exec_take_output(buffer, len(buffer)):
         parts.append(buffer.raw[:size])
     return b"".join(parts)
+
+
+def take_children(lib: ctypes.CDLL) -> list[int]:
+    """Records of the grids that the launch before launched, in turn."""
+    lib.va_exec_take_children.restype = ctypes.c_size_t
+    lib.va_exec_take_children.argtypes = (ctypes.POINTER(_U64), ctypes.c_size_t)
+    records: list[int] = []
+    buffer = (_U64 * 256)()
+    while count := lib.va_exec_take_children(buffer, len(buffer)):
+        records += buffer[:count]
+    return records
+
+
+def release_child(lib: ctypes.CDLL, record: int) -> None:
+    """Free a record that has run."""
+    lib.va_exec_release_child.argtypes = (_U64,)
+    lib.va_exec_release_child(record)

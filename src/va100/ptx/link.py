@@ -12,11 +12,13 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from va100.errors import LinkError
+from va100.ptx.devicelib import DEVICE_LIBRARY, device_function
 from va100.ptx.link_text import Unit, first_use, joined
 from va100.ptx.parser import parse
-from va100.ptx.program import Alias, Function, PtxModule, Variable
-from va100.ptx.provided import is_declared_only
+from va100.ptx.program import Alias, Function, PtxModule, Symbol, Variable
+from va100.ptx.provided import PROVIDED, is_declared_only
 from va100.ptx.types import Space
+from va100.ptx.verify import instructions_of, reachable
 
 _MOST_TOLD: Final = 8
 """Missing names that one message lists."""
@@ -47,8 +49,12 @@ def linked_text(modules: Sequence[PtxModule]) -> str:
 
 def needs_linking(module: PtxModule) -> bool:
     """Tell whether a module alone holds what only linking resolves."""
-    names = [i.name for i in module.items if isinstance(i, Variable)]
-    return len(names) != len(set(names)) or any(isinstance(i, Alias) for i in module.items)
+    names = [v.name for v in module.variables]
+    return (
+        len(names) != len(set(names))
+        or any(isinstance(i, Alias) for i in module.items)
+        or any(f.name in DEVICE_LIBRARY and f.body is None for f in module.functions)
+    )
 
 
 def require_resolved(module: PtxModule) -> None:
@@ -62,6 +68,20 @@ def require_resolved(module: PtxModule) -> None:
     linker = _Linker([module])
     linker.gather()
     linker.require_definitions()
+
+
+def missing_functions(module: PtxModule, kernel: Function) -> list[str]:
+    """Names that a kernel may call and that neither the module nor the machine has."""
+    bodies = {f.name for f in module.functions if f.body is not None} | PROVIDED
+    called = (
+        instruction.operands[1]
+        for function in reachable(module, kernel)
+        for instruction in instructions_of(function.body or ())
+        if instruction.opcode == "call"
+    )
+    names = dict.fromkeys(target.name for target in called if isinstance(target, Symbol))
+    declared = {f.name for f in module.functions}
+    return [name for name in names if name in declared - bodies]
 
 
 class _Mention(NamedTuple):
@@ -107,6 +127,7 @@ class _Linker:
     def run(self) -> str:
         """Do everything."""
         self.gather()
+        self._add_device_library()
         for entry in self.entries.values():
             _elect(entry)
             _require_agreement(entry)
@@ -121,16 +142,28 @@ class _Linker:
     def gather(self) -> None:
         """Sort the modules' names into private and shared ones."""
         for unit in self.units:
-            aliases = {i.name: i for i in unit.module.items if isinstance(i, Alias)}
-            for name, items in _by_name(unit.module).items():
-                linkage = _linkage(items)
-                if linkage == "" and name not in aliases:
-                    self.private.setdefault(name, []).append(unit)
-                    continue
-                entry = self.entries.setdefault(name, _Entry(name))
-                entry.mentions += [_Mention(unit, item, linkage) for item in items]
-            for name, alias in aliases.items():
-                self._add_alias(unit, name, alias)
+            self._gather_from(unit)
+
+    def _gather_from(self, unit: Unit) -> None:
+        aliases = {i.name: i for i in unit.module.items if isinstance(i, Alias)}
+        for name, items in _by_name(unit.module).items():
+            linkage = _linkage(items)
+            if linkage == "" and name not in aliases:
+                self.private.setdefault(name, []).append(unit)
+                continue
+            entry = self.entries.setdefault(name, _Entry(name))
+            entry.mentions += [_Mention(unit, item, linkage) for item in items]
+        for name, alias in aliases.items():
+            self._add_alias(unit, name, alias)
+
+    def _add_device_library(self) -> None:
+        """Add the functions of ours that are called and not the program's own."""
+        room = max((_parameter_bytes(k) for u in self.units for k in u.module.kernels), default=0)
+        for name in [n for n in DEVICE_LIBRARY if n in self.entries]:
+            if not any(m.is_definition for m in self.entries[name].mentions):
+                unit = Unit(parse(device_function(name, room), f"<va100's {name}>"))
+                self.units.append(unit)
+                self._gather_from(unit)
 
     def _add_alias(self, unit: Unit, name: str, alias: Alias) -> None:
         entry = self.entries.setdefault(name, _Entry(name))
@@ -235,6 +268,14 @@ def _linkage(items: Sequence[Function | Variable]) -> str:
 
 def _defines(item: Function | Variable) -> bool:
     return item.body is not None if isinstance(item, Function) else item.linkage != "extern"
+
+
+def _parameter_bytes(kernel: Function) -> int:
+    total = 0
+    for parameter in kernel.params:
+        total = -(-total // parameter.alignment_bytes) * parameter.alignment_bytes
+        total += parameter.size_bytes
+    return total
 
 
 # ---------------------------------------------------------------- one shared name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PROVIDED: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+PROVIDED: Final = frozenset({"vprintf", "malloc", "free", "__assertfail", "__va100_launch_grid"})
 """Names that need no definition."""
 
 _FAMILIES: Final = ("cudaCG", "__cudaCDP2", "cudaCDP2", "__nv_tex_surf_handler")

@@ -27,14 +27,13 @@ from va100.ptx.program import (
     Symbol,
     Vector,
 )
+from va100.ptx.provided import PROVIDED
 from va100.ptx.texture import problem
 from va100.ptx.types import PtxType, Space
 from va100.reference.lanes import Lanes, full
 
 FUNCTION_BASE: Final = 0x7F00_0000_0000
 """Address of function 0, function k lies 16 bytes further each; nothing is mapped there."""
-PROVIDED: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
-"""Functions without a body that :mod:`.system` is."""
 RECURSION_BYTES: Final = 64 * 1024
 """Local memory of a thread set aside for calls whose depth is not known."""
 

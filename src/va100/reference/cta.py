@@ -20,6 +20,7 @@ from va100.reference.code import KernelCode, align_up
 from va100.reference.collective import missing_lanes
 from va100.reference.control import return_lanes
 from va100.reference.lanes import LANE, Lanes
+from va100.reference.moment import stuck
 from va100.reference.storage import Storage
 from va100.reference.tally import Tally
 from va100.reference.warp import Warp, lowest
@@ -49,6 +50,10 @@ class Launch:
     tally: Tally = field(default_factory=Tally)
     heap: dict[int, int] = field(default_factory=dict)
     """Live device-side allocations: address to bytes."""
+    children: list[int] = field(default_factory=list)
+    """Records of grids that device code launched, in launch order."""
+    children: list[int] = field(default_factory=list)
+    """Records of grids that device code launched, in launch order."""
     watcher: Watcher | None = None
     running: list[Cta] = field(default_factory=list)
     """CTAs under way."""
@@ -113,6 +118,7 @@ class Cta:
         """
         taken = sum(warp.run(ROUND) for warp in self.warps if warp.live)
         if not taken and not self.finished:
+            self._tell_of_deadlock()
             raise self._deadlock()
         return taken
 
@@ -120,6 +126,11 @@ class Cta:
         """Give the windows back."""
         self.launch.module.arena.free(self.shared_address)
         self.launch.module.arena.free(self.local_address)
+
+    def _tell_of_deadlock(self) -> None:
+        moment = stuck(self) if self.launch.watcher is not None else None
+        if moment is not None and self.launch.watcher is not None:
+            self.launch.watcher.faulted(moment, self._deadlock())
 
     def _deadlock(self) -> DeviceFault:
         """Describe who waits for what; the place is the first waiting lane's."""

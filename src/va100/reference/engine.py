@@ -7,12 +7,14 @@ CTAs which wait for each other make progress.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from va100.errors import Deadlock, LaunchError, OutOfResources
+from va100.gpu import child
 from va100.gpu.arena import WINDOW_DEVICE
 from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.watch import Watcher
@@ -66,13 +68,32 @@ class ReferenceEngine:
     def launch(
         self, module: LoadedModule, kernel: str, config: LaunchConfig, params: bytes
     ) -> LaunchOutcome:
-        """Run a grid to its end.
+        """Run a grid to its end, and then the grids that it launched.
 
         Raises
         ------
         DeviceFault
             The kernel did wrong.
         """
+        outcome, children = self._grid(module, kernel, config, params)
+        output = bytearray(outcome.output)
+
+        def run(record: int) -> Sequence[int]:
+            grid = child.read(module.arena, record)
+            name = child.kernel_of(module.ptx, grid)
+            size = self._code(module, name).param_bytes
+            block = child.parameters(module.arena, record, size)
+            ended, more = self._grid(module, name, child.config_of(grid), block)
+            output.extend(ended.output)
+            return more
+
+        child.run_descendants(children, run, module.arena.free)
+        return replace(outcome, output=bytes(output))
+
+    def _grid(
+        self, module: LoadedModule, kernel: str, config: LaunchConfig, params: bytes
+    ) -> tuple[LaunchOutcome, Sequence[int]]:
+        """Run one grid; the second result is what it launched, in turn."""
         code = self._code(module, kernel)
         _check_block(code, config.block)
         if len(params) < code.param_bytes:
@@ -106,7 +127,8 @@ class ReferenceEngine:
             arena.free(workspace)
         grid = config.grid.size
         counters = launch.tally.counters(ctas=grid, warps=grid * config.warps_per_cta)
-        return LaunchOutcome(counters=counters, output=bytes(launch.output))
+        outcome = LaunchOutcome(counters=counters, output=bytes(launch.output))
+        return outcome, child.in_turn(arena, launch.children)
 
     def _run(self, launch: Launch) -> None:
         indices = _indices(launch.config.grid)

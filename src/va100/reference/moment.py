@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from va100.errors import Va100Error
-from va100.gpu.watch import Named, Spot, Standing
+from va100.gpu.watch import Named, Spot, Standing, spot_in
 from va100.ptx.program import Operand, PtxModule, Symbol
 from va100.ptx.types import PtxType, Space
 from va100.reference import special
-from va100.reference.code import Code, Home, Step
+from va100.reference.code import Home, Step
 from va100.reference.frame import Frame, Group
 from va100.reference.issue import Issue
 from va100.work import WARP_SIZE, Dim3, LaunchConfig
 
 if TYPE_CHECKING:
+    from va100.reference.cta import Cta
     from va100.reference.warp import Warp
 
 
@@ -65,6 +66,16 @@ class Moment:
         return self._warp.index
 
     @property
+    def function(self) -> str:
+        """Name of the function that the lanes are in."""
+        return self._frame.code.function.name
+
+    @property
+    def index(self) -> int:
+        """Of the instruction in its function."""
+        return self._issue.step.index
+
+    @property
     def depth(self) -> int:
         """Calls between the kernel and here."""
         return self._frame.depth
@@ -72,7 +83,7 @@ class Moment:
     @property
     def spot(self) -> Spot:
         """The instruction."""
-        return spot_of(self.module, self._frame.code, self._issue.step)
+        return spot_in(self.module, self._frame.code.flow, self.index)
 
     @property
     def _frame(self) -> Frame:
@@ -98,7 +109,7 @@ class Moment:
                 cta=cta.index,
                 warp=warp.index,
                 lanes=group.bits,
-                spot=spot_of(self.module, group.frame.code, step),
+                spot=spot_in(self.module, group.frame.code.flow, step.index),
                 waits=group.waits,
             )
             for cta in self._warp.cta.launch.running
@@ -126,7 +137,7 @@ class Moment:
         found = [self.spot]
         frame = self._frame
         while frame.parent is not None and frame.call is not None:
-            found.append(spot_of(self.module, frame.parent.code, frame.call.step))
+            found.append(spot_in(self.module, frame.parent.code.flow, frame.call.step.index))
             frame = frame.parent
         return found
 
@@ -198,20 +209,12 @@ class Moment:
         return taken
 
 
-def spot_of(module: PtxModule, code: Code, step: Step) -> Spot:
-    """An instruction of a function as watchers see it."""
-    location = code.flow.locations[step.index]
-    written = " ".join(module.source[slice(*step.instruction.span)].split())
-    return Spot(
-        function=code.function.name,
-        index=step.index,
-        instruction=step.instruction,
-        operation=step.operation,
-        text=written if step.instruction.opcode in written else f"{step.instruction.op};",
-        ptx_line=step.line,
-        location=location,
-        file=module.files.get(location.file, "") if location else "",
-    )
+def stuck(cta: Cta) -> Moment | None:
+    """Lanes of a CTA that wait for what never comes."""
+    for warp in cta.warps:
+        for group, step in _groups(warp):
+            return Moment(warp, group, step, group.bits)
+    return None
 
 
 def _groups(warp: Warp) -> list[tuple[Group, Step]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from va100.errors import AssertFailed, OutOfMemory
+from va100.gpu import child
 from va100.ptx.program import CallArguments, Register, Symbol
 from va100.reference.lanes import Lanes, lanes_of
 from va100.reference.printing import Arguments, formatted
@@ -75,11 +76,30 @@ def assertfail(issue: Issue, arguments: list[Lanes]) -> None:
     raise AssertFailed(condition=texts[0], **place)
 
 
+def launch_grid(issue: Issue, arguments: list[Lanes]) -> None:
+    """Remember a grid that device code launches; the engine runs it after this one."""
+    launch = issue.warp.cta.launch
+    codes = np.zeros(32, np.uint32)
+    for lane in lanes_of(issue.bits):
+        address = int(arguments[0][lane])
+        if address not in launch.heap:
+            codes[lane] = child.INVALID_VALUE
+            continue
+        del launch.heap[address]
+        codes[lane] = child.problem_of(child.read(launch.module.arena, address))
+        if codes[lane]:
+            launch.module.arena.free(address)
+        else:
+            launch.children.append(address)
+    give(issue, codes)
+
+
 SYSTEM: Final[Mapping[str, Callable[[Issue, list[Lanes]], None]]] = {
     "vprintf": vprintf,
     "malloc": malloc,
     "free": free,
     "__assertfail": assertfail,
+    "__va100_launch_grid": launch_grid,
 }
 """Name to its function."""
 

@@ -74,6 +74,18 @@ class TestCompiled:
         assert bench.compiled() == binary
         assert len(bench.runs) == 1
 
+    @pytest.mark.parametrize(
+        "flags", [("-rdc=true",), ("-O3", "-rdc", "true"), ("--relocatable-device-code=true",)]
+    )
+    def test_device_code_of_several_files_is_linked(self, bench, flags):
+        other = bench.folder / "other.cu"
+        other.write_text("one")
+        bench.compiled(*flags, str(other))
+        words = bench.runs[0].split()
+        assert words[:3] == ["-arch=compute_80", "-cudart", "shared"]
+        folder = os.path.dirname(words[words.index("-o") + 1])
+        assert f"-L{folder}" in words
+
     def test_command_aims_at_a_virtual_gpu(self, bench):
         bench.compiled("-O3")
         words = bench.runs[0].split()

@@ -6,9 +6,9 @@ import pytest
 
 from tests.helpers.builders import executed_forms
 from va100.ptx.isa.form import Family
+from va100.ptx.provided import PROVIDED
 from va100.reference.atomic import ATOMIC
 from va100.reference.barrier import BARRIER
-from va100.reference.code import PROVIDED
 from va100.reference.compare import COMPARE
 from va100.reference.control import CONTROL
 from va100.reference.evaluate import EVALUATE
