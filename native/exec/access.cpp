@@ -442,7 +442,7 @@ namespace va {
   {"va_h_xld_" #space "_" #bits, VA_PICK(load_at, T, Space)},           \
       {"va_h_xst_" #space "_" #bits, VA_PICK(store_at, T, Space)},
 #define VA_INDEXED(bits, T)                  \
-  VA_INDEXED_SPACE(generic, kGeneric, bits, T) \
+  VA_INDEXED_SPACE(generic, kGlobal, bits, T)  \
   VA_INDEXED_SPACE(global, kGlobal, bits, T)   \
   VA_INDEXED_SPACE(shared, kShared, bits, T)
 #define VA_REDUCTION(op, Op, type, T)                                  \

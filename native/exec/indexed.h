@@ -15,6 +15,7 @@ typedef int32_t LooseGroup __attribute__((vector_size(32), aligned(4), may_alias
 constexpr uint32_t kGroups = VA_LANES / kGroup;
 
 constexpr uint32_t scale_shift_of(uint64_t info) { return static_cast<uint32_t>(info >> 60) & 7; }
+constexpr uint32_t space_of(uint64_t info) { return static_cast<uint32_t>(info >> 36) & 7; }
 constexpr bool signed_index(uint64_t info) { return info >> 63; }
 
 VA_INLINE Group splat(int32_t x) { return x + Group{}; }
@@ -228,30 +229,31 @@ VA_INLINE bool reduce_scaled(const va_warp *w, uint64_t info, uint32_t mask, uin
   return true;
 }
 
-// The scales of nearly all accesses are known while this is compiled.
+// The scale of nearly all accesses is known while this is compiled: elements in global memory,
+// bytes in shared.
 constexpr uint32_t log2_of(size_t bytes) { return bytes == 1 ? 0 : 1 + log2_of(bytes / 2); }
-#define VA_BY_SCALE(f, last)                                               \
-  uint32_t shift = scale_shift_of(info);                                   \
-  if (shift == log2_of(sizeof(T))) return f(w, info, mask, base, index, last, log2_of(sizeof(T))); \
-  if (shift == 0) return f(w, info, mask, base, index, last, 0);           \
+#define VA_BY_SCALE(f, S, last)                                                       \
+  constexpr uint32_t kUsual = S == kShared ? 0 : log2_of(sizeof(T));                  \
+  uint32_t shift = scale_shift_of(info);                                              \
+  if (shift == kUsual) return f(w, info, mask, base, index, last, kUsual);            \
   return f(w, info, mask, base, index, last, shift);
 
 template <typename T, Space S>
 VA_INLINE bool load_indexed(const va_warp *w, uint64_t info, uint32_t mask, uint64_t base,
                             const int32_t *index, T *out) {
-  VA_BY_SCALE((load_scaled<T, S>), out)
+  VA_BY_SCALE((load_scaled<T, S>), S, out)
 }
 
 template <typename T, Space S>
 VA_INLINE bool store_indexed(const va_warp *w, uint64_t info, uint32_t mask, uint64_t base,
                              const int32_t *index, const T *in) {
-  VA_BY_SCALE((store_scaled<T, S>), in)
+  VA_BY_SCALE((store_scaled<T, S>), S, in)
 }
 
 template <typename T, typename Op, typename Amounts>
 VA_INLINE bool reduce_indexed(const va_warp *w, uint64_t info, uint32_t mask, uint64_t base,
                               const int32_t *index, Amounts a) {
-  VA_BY_SCALE((reduce_scaled<T, Op>), a)
+  VA_BY_SCALE((reduce_scaled<T, Op>), kShared, a)
 }
 #undef VA_BY_SCALE
 
@@ -280,7 +282,10 @@ template <typename T, Space S>
 __attribute__((noinline, cold)) void load_slowly(va_warp *w, uint64_t info, uint32_t mask,
                                                  uint64_t base, const int32_t *index, T *out) {
   Addresses all = spread(info, base, index);
-  load<T, S>(w, info, mask, all.lane, out);
+  if (space_of(info) == kGeneric)
+    load<T, kGeneric>(w, info, mask, all.lane, out);
+  else
+    load<T, S>(w, info, mask, all.lane, out);
   remember_lanes<T, S>(w, info, mask, all);
 }
 
@@ -289,7 +294,10 @@ __attribute__((noinline, cold)) void store_slowly(va_warp *w, uint64_t info, uin
                                                   uint64_t base, const int32_t *index,
                                                   const T *in) {
   Addresses all = spread(info, base, index);
-  store<T, S>(w, info, mask, all.lane, in);
+  if (space_of(info) == kGeneric)
+    store<T, kGeneric>(w, info, mask, all.lane, in);
+  else
+    store<T, S>(w, info, mask, all.lane, in);
   remember_lanes<T, S>(w, info, mask, all);
 }
 
@@ -301,7 +309,8 @@ __attribute__((noinline, cold)) void reduce_slowly(va_warp *w, uint64_t info, ui
   atomic<T, Op, kShared>(w, info, mask, spread(info, base, index).lane, a, a, old);
 }
 
-// Each entry is compiled for any machine and for AVX2, as the arithmetic is.
+// Each entry is compiled for any machine and for AVX2, as the arithmetic is; generic and global
+// memory share theirs.
 
 #define VA_TWICE(head, name, types, ...)                      \
   template <typename T, head>                                 \
