@@ -156,11 +156,13 @@ class Warp:
     """What a kernel that is a Python function gets to see."""
 
     address: int
+    first: int
+    """Address of the CTA's first warp, which alone need know what all of them share."""
 
     @property
     def ctaid(self) -> tuple[int, ...]:
         """Index of the CTA."""
-        return tuple((c_uint32 * 3).from_address(self.address + _CTAID))
+        return tuple((c_uint32 * 3).from_address(self.first + _CTAID))
 
     @property
     def index(self) -> int:
@@ -247,7 +249,7 @@ class FakeCompiler:
 
         def run(first, count):
             for k in range(count):
-                kernel.body(Warp(first + _WARP_STRIDE * k))
+                kernel.body(Warp(first + _WARP_STRIDE * k, first))
 
         enter = _ENTER(run)
         self.keep.append(enter)
