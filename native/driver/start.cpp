@@ -97,6 +97,12 @@ const Proc *first_of(const char *name) {
   return low < kProcCount && !std::strcmp(kProcs[low].base_name, name) ? &kProcs[low] : nullptr;
 }
 
+void say_static_runtime() {
+  say("a CUDA runtime linked into this program, or into a library that it uses, works only with "
+      "NVIDIA's driver: its calls fail with error 500 or 103. Link with -cudart shared; of Python "
+      "libraries, take those that call the driver (docs/clients.md)");
+}
+
 } // namespace
 
 namespace api {
@@ -127,9 +133,14 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
   return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Private tables between parts of one vendor's software; nobody's business here.
-CUresult cuGetExportTable(const void **table, const CUuuid *) {
+// Private tables between parts of one vendor's software; nobody's business here.  A runtime that is
+// linked into its program asks for one of them and works with no driver but NVIDIA's.
+CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+  static const char kRuntime[] = "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9";
+  static std::once_flag once;
   *table = nullptr;
+  if (id && !std::memcmp(id, kRuntime, sizeof kRuntime - 1))
+    std::call_once(once, say_static_runtime);
   return CUDA_ERROR_NOT_FOUND;
 }
 

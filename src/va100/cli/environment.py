@@ -7,9 +7,11 @@ from typing import Final
 
 from va100 import config
 from va100.config import Settings
-from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
+from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
+ASSEMBLER: Final = "TRITON_PTXAS_PATH"
+"""Where Triton looks for its assembler."""
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
@@ -31,6 +33,8 @@ def additions(settings: Settings) -> dict[str, str]:
     library = config.python_library()
     if library is not None:
         added["VA100_LIBPYTHON"] = str(library)
+    if PTXAS.exists():
+        added[ASSEMBLER] = str(PTXAS)
     return added
 
 

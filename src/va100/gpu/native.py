@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,14 @@ NATIVE_DIR: Final = Path(__file__).resolve().parent.parent / "_native"
 LIBRARY_NAME: Final = "libcuda.so.1"
 COMPANIONS: Final = ("libnvJitLink.so.12", "libnvJitLink.so.13")
 """Libraries that stand where NVIDIA's would, whose machine code cannot be run."""
+PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
+"""A ptxas that passes PTX on."""
+_NVRTC_DIR: Final = NATIVE_DIR / "nvrtc"
+_NVRTC: Final = {
+    "libnvrtc.so.12": Path("nvidia", "cuda_nvrtc", "lib"),
+    "libnvrtc.so.13": Path("nvidia", "cu13", "lib"),
+}
+"""Where NVIDIA's packages keep NVRTC below a folder of packages."""
 
 
 @functools.cache
@@ -41,7 +51,24 @@ def library() -> ctypes.CDLL:
 def companions() -> tuple[ctypes.CDLL, ...]:
     """Open the companions and keep them, so that clients find them under NVIDIA's names.
 
-    Those that were not built are left out.
+    Those that were not built are left out, and the NVRTCs that NVIDIA's packages do not bring.
     """
     paths = [NATIVE_DIR / name for name in COMPANIONS]
-    return tuple(ctypes.CDLL(str(p), mode=ctypes.RTLD_GLOBAL) for p in paths if p.exists())
+    opened = [ctypes.CDLL(str(p), mode=ctypes.RTLD_GLOBAL) for p in paths if p.exists()]
+    return (*opened, *_compilers())
+
+
+def _compilers() -> Iterator[ctypes.CDLL]:
+    """Open an NVRTC that gives PTX for each of NVIDIA's that is installed.
+
+    They are opened without ``RTLD_GLOBAL``: their names are looked up in them alone.
+    """
+    for name, folder in _NVRTC.items():
+        ours = _NVRTC_DIR / name
+        places = (Path(entry or ".", folder, name) for entry in sys.path)
+        theirs = next((place for place in places if place.exists()), None)
+        if theirs is None or not ours.exists():
+            continue
+        proxy = ctypes.CDLL(str(ours))
+        if proxy.va100_nvrtc_open(str(theirs.resolve()).encode()):
+            yield proxy

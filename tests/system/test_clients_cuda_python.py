@@ -1,0 +1,35 @@
+"""cuda.core and cuda.bindings, unchanged; and a runtime that no driver but NVIDIA's can serve."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers.client_programs import cases_of, failures_of
+
+PROGRAM = "cuda_core_calls.py"
+ASK = """
+import ctypes
+from va100.gpu.native import library
+table = ctypes.c_void_p(1)
+name = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+for _ in range(2):
+    print(library().cuGetExportTable(ctypes.byref(table), name), table.value)
+"""
+
+
+def test_cuda_core():
+    pytest.importorskip("cuda.core", reason="needs cuda-core")
+    pytest.importorskip("nvidia.cu13", reason="needs nvidia-cuda-nvrtc")
+    assert len(cases_of(PROGRAM)) == 11
+    assert failures_of(PROGRAM) == []
+
+
+def test_a_runtime_inside_a_program_is_told_once_why_it_fails():
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["500 None", "500 None"]
+    assert done.stderr.count("Link with -cudart shared") == 1
