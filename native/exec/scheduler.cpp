@@ -5,15 +5,14 @@
 // live do nothing but spin, up to what the virtual chip holds.
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "check_state.h"  // and worker.h
+#include "pool.h"
 
 namespace va {
 namespace {
@@ -486,66 +485,12 @@ void work(Launch *launch) {
       launch->request->counters[i] += worker->counters[i];
 }
 
-// ------------------------------------------------------------------ the pool
+// ------------------------------------------------------------------ launching
 
-class Pool {
- public:
-  static Pool &get() {
-    static Pool *pool = new Pool;  // never destroyed: clients call from static destructors
-    return *pool;
-  }
-
-  // Run work(launch) on this thread and on helpers - 1 others.
-  void run(Launch *launch, uint32_t workers) {
-    if (getpid() != pid_) restart_after_fork();
-    while (threads_ + 1 < workers) {
-      std::thread(&Pool::serve, this).detach();
-      threads_++;
-    }
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      launch_ = launch;
-      wanted_ = workers - 1;
-      active_ = workers - 1;
-    }
-    if (workers > 1) wake_.notify_all();
-    work(launch);
-    std::unique_lock<std::mutex> lock(mutex_);
-    // Helpers that have not woken by now find nothing left to do.
-    active_ -= wanted_;
-    wanted_ = 0;
-    done_.wait(lock, [this] { return active_ == 0; });
-    launch_ = nullptr;
-  }
-
-  std::mutex launches;  // one grid at a time
-
- private:
-  void serve() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return wanted_ > 0; });
-      wanted_--;
-      Launch *launch = launch_;
-      lock.unlock();
-      work(launch);
-      lock.lock();
-      if (--active_ == 0) done_.notify_all();
-    }
-  }
-
-  void restart_after_fork() {
-    pid_ = getpid();
-    threads_ = 0;
-    wanted_ = active_ = 0;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  Launch *launch_ = nullptr;
-  uint32_t wanted_ = 0, active_ = 0, threads_ = 0;
-  pid_t pid_ = getpid();
-};
+Pool &pool() {
+  static Pool *instance = new Pool(work);  // never destroyed: clients call from static destructors
+  return *instance;
+}
 
 uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered) {
   if (ordered) return 1;
@@ -684,7 +629,7 @@ void va_h_spin(va_warp *w, uint32_t site) {
 
 int va_exec_launch(va_launch *request) {
   if (va_arena_open()) return request->fault.kind = VA_FAULT_ILLEGAL_INSTRUCTION;
-  va::Pool &pool = va::Pool::get();
+  va::Pool &pool = va::pool();
   std::lock_guard<std::mutex> lock(pool.launches);
   static uint64_t serial = 0;
   static uint8_t *params = reinterpret_cast<uint8_t *>(va_arena_alloc(VA_WINDOW_DEVICE, 65536, 256));
