@@ -52,8 +52,6 @@ class Launch:
     """Live device-side allocations: address to bytes."""
     children: list[int] = field(default_factory=list)
     """Records of grids that device code launched, in launch order."""
-    children: list[int] = field(default_factory=list)
-    """Records of grids that device code launched, in launch order."""
     watcher: Watcher | None = None
     running: list[Cta] = field(default_factory=list)
     """CTAs under way."""
