@@ -16,7 +16,7 @@ def test_kernels(tmp_path, monkeypatch):
     pytest.importorskip("triton", reason="needs triton")
     pytest.importorskip("cuda.core", reason="needs cuda-core")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    assert len(cases_of(PROGRAM)) == 5
+    assert len(cases_of(PROGRAM)) == 12
     assert failures_of(PROGRAM) == []
 
 

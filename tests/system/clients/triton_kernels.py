@@ -1,5 +1,7 @@
 """Kernels in Triton, over memory that cuda.core allocates: no torch."""
 
+import math
+
 import numpy as np
 import triton
 import triton.language as tl
@@ -128,6 +130,121 @@ def histogram():
     h = Buf(np.zeros(8, np.int32))
     hist[(4,)](x, h, 1000, B=256)
     assert (h.numpy() == np.bincount(x.a, minlength=8)).all()
+
+
+@triton.jit
+def scan(x, y, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y + i, tl.cumsum(tl.load(x + i), axis=0))
+
+
+@triton.jit
+def srt(x, y, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y + i, tl.sort(tl.load(x + i)))
+
+
+@triton.jit
+def rnd(y, seed, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y + i, tl.rand(seed, i))
+
+
+@triton.jit
+def dot32(a, b, c, P: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    p = i[:, None] * N + i[None, :]
+    tl.store(c + p, tl.dot(tl.load(a + p), tl.load(b + p), input_precision=P))
+
+
+@triton.jit
+def tr(a, b, N: tl.constexpr):
+    i = tl.arange(0, N)
+    p = i[:, None] * N + i[None, :]
+    tl.store(b + p, tl.trans(tl.load(a + p)))
+
+
+@triton.jit
+def mth(x, y, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + i)
+    tl.store(y + i, tl.sin(v) + tl.log(v + 1) + tl.sqrt(v) + tl.erf(v))
+    tl.device_assert(v >= 0)
+    tl.debug_barrier()
+
+
+@triton.jit
+def cas(word, c):
+    while tl.atomic_cas(word, 0, 1) == 1:
+        pass
+    tl.store(c, tl.load(c) + 1)
+    tl.debug_barrier()
+    tl.atomic_xchg(word, 0)
+
+
+@case
+def cumulative_sum():
+    x = Buf(R.integers(0, 9, 256).astype(np.int32))
+    y = Buf(np.zeros(256, np.int32))
+    scan[(1,)](x, y, B=256)
+    assert (y.numpy() == np.cumsum(x.a)).all()
+
+
+@case
+def sorting():
+    x = Buf(R.random(128, dtype=np.float32))
+    y = Buf(np.zeros(128, np.float32))
+    srt[(1,)](x, y, B=128)
+    assert (y.numpy() == np.sort(x.a)).all()
+
+
+@case
+def random_numbers():
+    y = Buf(np.zeros(1024, np.float32))
+    rnd[(1,)](y, 7, B=1024)
+    v = y.numpy()
+    assert 0.45 < v.mean() < 0.55
+    assert v.min() >= 0
+    assert v.max() < 1
+
+
+@case
+def products_of_floats():
+    a, b = (Buf(R.random((32, 32), dtype=np.float32)) for _ in "ab")
+    c = Buf(np.zeros((32, 32), np.float32))
+    dot32[(1,)](a, b, c, P="tf32", N=32)
+    np.testing.assert_allclose(c.numpy(), a.a @ b.a, rtol=2e-3)
+    dot32[(1,)](a, b, c, P="ieee", N=32)
+    np.testing.assert_allclose(c.numpy(), a.a @ b.a, rtol=1e-5)
+    dot32[(1,)](a, b, c, P="tf32x3", N=32)
+    np.testing.assert_allclose(c.numpy(), a.a @ b.a, rtol=1e-5)
+
+
+@case
+def transposing():
+    a = Buf(R.random((64, 64), dtype=np.float32))
+    b = Buf(np.zeros((64, 64), np.float32))
+    tr[(1,)](a, b, N=64)
+    assert (b.numpy() == a.a.T).all()
+
+
+@case
+def functions():
+    x = Buf(R.random(128, dtype=np.float32))
+    y = Buf(np.zeros(128, np.float32))
+    mth[(1,)](x, y, B=128)
+    v = x.a.astype(float)
+    np.testing.assert_allclose(
+        y.numpy(), np.sin(v) + np.log(v + 1) + np.sqrt(v) + [math.erf(q) for q in v], rtol=1e-5
+    )
+
+
+@case
+def lock():
+    word = Buf(np.zeros(1, np.int32))
+    c = Buf(np.zeros(1, np.int32))
+    cas[(8,)](word, c)
+    assert c.numpy()[0] == 8
 
 
 run_cases()
