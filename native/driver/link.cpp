@@ -1,4 +1,5 @@
 // The driver's linker.  Its product is PTX again; the compiler joins the texts.
+#include <algorithm>
 #include <cstring>
 
 #include "compiler.h"
@@ -80,6 +81,34 @@ CUresult add(Link &link, int type, const void *data, size_t bytes, const char *n
   return CUDA_SUCCESS;
 }
 
+// The limit that the caller set for each kernel; 0 for none.
+unsigned most_registers(const Link &link) {
+  constexpr CUjit_option kMaxRegisters = 0;
+  constexpr unsigned kMost = 255;
+  for (size_t i = 0; i < link.options.size(); ++i)
+    if (link.options[i] == kMaxRegisters)
+      return std::min(static_cast<unsigned>(reinterpret_cast<uintptr_t>(link.caller_values[i])),
+                      kMost);
+  return 0;
+}
+
+// Gives the limit to every kernel that has none of its own.
+void limit_registers(std::string &ptx, unsigned most) {
+  const std::string directive = ".maxnreg " + std::to_string(most) + "\n";
+  const auto next = [&](size_t from) { return ptx.find(".entry ", from); };
+  for (size_t at = next(0); at != std::string::npos; at = next(at)) {
+    const size_t end = ptx.find_first_of("{;", at);
+    if (end == std::string::npos)
+      return;
+    const bool own = ptx.substr(at, end - at).find(".maxnreg") != std::string::npos;
+    at = end;
+    if (own || ptx[end] != '{')
+      continue;
+    ptx.insert(end, directive);
+    at += directive.size();
+  }
+}
+
 } // namespace
 
 namespace api {
@@ -132,6 +161,8 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
   const int result = compiler_link(link.inputs, &link.product, &text);
   if (result != CUDA_SUCCESS)
     return problem(link, static_cast<CUresult>(result), text);
+  if (const unsigned most = most_registers(link))
+    limit_registers(link.product, most);
   log_of(link).clear();
   *image = &link.product[0];
   if (bytes)

@@ -20,6 +20,7 @@ from va100.jit.native import Fault
 
 INVALID_VALUE, INVALID_IMAGE, NO_BINARY, INVALID_PTX, NOT_SUPPORTED = 1, 200, 209, 218, 801
 CUBIN, PTX_INPUT, FATBIN, OBJECT, LIBRARY, NVVM = range(6)
+MAX_REGISTERS = 0
 INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES = 3, 4, 5, 6
 ELF = b"\x7fELF" + bytes(60)
 
@@ -124,6 +125,24 @@ class TestComplete:
     def test_the_device_runtime_is_there_anyway(self, cuda):
         with state(cuda, Log()) as handle:
             assert add(cuda, handle, ELF, "libcudadevrt.a", LIBRARY) == 0
+
+    @pytest.mark.parametrize(
+        ("most", "directives", "told"), [(16, "", 16), (300, "", 255), (16, ".maxnreg 20", 20)]
+    )
+    def test_registers_are_limited_where_the_kernel_sets_no_limit(
+        self, cuda, most, directives, told
+    ):
+        options, values = (c_uint32 * 1)(MAX_REGISTERS), (c_void_p * 1)(most)
+        handle = c_void_p()
+        cuda.LinkCreate_v2(1, options, values, byref(handle))
+        text = CALLER.replace("\n{", f" {directives}\n{{", 1) if directives else CALLER
+        assert add(cuda, handle, text) == 0
+        assert add(cuda, handle, CALLEE) == 0
+        image = linked(cuda, handle)
+        assert image.count(b".maxnreg") == image.count(b".entry") == 1
+        assert f".maxnreg {told}".encode() in image
+        assert answer_of(cuda, image) == 4
+        cuda.LinkDestroy(handle)
 
     def test_nothing_is_no_program(self, cuda):
         with state(cuda, Log()) as handle:
