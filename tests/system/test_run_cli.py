@@ -216,15 +216,14 @@ def test_a_missing_call_is_named_once(tmp_path):
     source.write_text(
         "#include <cstdio>\n"
         "int main() {\n"
-        "  cudaArray_t array;\n"
-        "  const cudaChannelFormatDesc format{32, 0, 0, 0, cudaChannelFormatKindFloat};\n"
+        "  cudaGraph_t graph;\n"
         "  for (int i = 0; i < 3; ++i)\n"
-        "    std::puts(cudaGetErrorName(cudaMallocArray(&array, &format, 8)));\n"
+        "    std::puts(cudaGetErrorName(cudaGraphCreate(&graph, 0)));\n"
         "}\n"
     )
     outcome = va100("run", source)
     assert outcome.stdout.splitlines() == ["cudaErrorNotSupported"] * 3
-    assert outcome.stderr.count("va100: cudaMallocArray is not supported yet") == 1
+    assert outcome.stderr.count("va100: cudaGraphCreate is not supported yet") == 1
 
 
 @pytest.mark.usefixtures("runtime")
