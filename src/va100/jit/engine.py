@@ -39,6 +39,8 @@ _LARGE: Final = 4000
 _MANY_JOINS: Final = 150_000
 """Registers times blocks from which LLVM takes minutes to join each register at each block: a scan
 of cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
+_LONG: Final = 1_500_000
+"""Characters of LLVM text from which writing machine code takes longer than most kernels run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +308,8 @@ class JitEngine:
 def optimisation_level(text: str, instruction_count: int) -> int:
     """How hard LLVM shall try on a kernel's text: 1, or 0 where that would take minutes."""
     joins = text.count(" alloca ") * text.count(":\n")
-    return 1 if instruction_count < _LARGE and joins < _MANY_JOINS else 0
+    usual = instruction_count < _LARGE and joins < _MANY_JOINS and len(text) < _LONG
+    return 1 if usual else 0
 
 
 def max_threads(function: Function) -> int:
