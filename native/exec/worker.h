@@ -96,8 +96,6 @@ struct Worker {
   bool fibers = false;
   Warp *running = nullptr;
   uint64_t moves = 0;         // barriers released and warps ended: anything but spinning
-  uint64_t window = 0;        // arena block for shared windows of CTAs run one at a time
-  uint64_t window_bytes = 0;
 };
 
 // A function machine code may call; tables of them end in an entry without a name.

@@ -12,10 +12,11 @@ from typing import Final
 
 from va100.jit import abi
 from va100.jit.analysis import Analysis, analyse
+from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.calls import indirect_dispatcher, words_of
 from va100.jit.clock import reads_time
 from va100.jit.context import Context, Placement
-from va100.jit.function import COUNTERS_PER_BLOCK, FunctionWriter
+from va100.jit.function import FunctionWriter
 from va100.jit.specials import special_value
 from va100.jit.symbols import Symbols, aligned, collect
 from va100.ptx.cfg import FlowGraph, build_flow

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from va100.jit.analysis import analyse
+from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.compile import CompiledBlock, Layout
-from va100.jit.function import COUNTERS_PER_BLOCK
 from va100.jit.lattice import Shape
 from va100.jit.patterns import (
     SECTOR_BYTES,

@@ -14,7 +14,8 @@ from typing import Final
 
 from va100.jit import abi, clock, effects
 from va100.jit.access import address_value, outside_window, span_allowed
-from va100.jit.analysis import Block, register_parameters
+from va100.jit.analysis import Block
+from va100.jit.block_counts import BlockCounts
 from va100.jit.calls import load_words, lower_call, store_words
 from va100.jit.checked import tell
 from va100.jit.context import FULL, Context
@@ -38,6 +39,7 @@ from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.meeting import write_meetings
 from va100.jit.pure import select
+from va100.jit.shapes import register_parameters
 from va100.jit.transfer import needs_guard
 from va100.jit.worlds import SPIN_BUDGET, Worlds
 from va100.ptx.isa.form import Family, Operation
@@ -45,12 +47,6 @@ from va100.ptx.program import Address, Immediate, Register, Symbol
 from va100.ptx.types import Space
 
 Lowering = Callable[[Context, Operation], None]
-
-_MOST_COUNTED_IN_REGISTERS: Final = 12
-"""Blocks up to which a kernel's converged executions are summed in registers."""
-
-COUNTERS_PER_BLOCK: Final = 3
-"""Converged executions, masked executions, active lanes of masked executions."""
 
 
 LOWERINGS: Final[Mapping[Family, Lowering]] = {
@@ -82,8 +78,7 @@ class FunctionWriter(Worlds):
     ) -> None:
         super().__init__(context)
         self.symbol = symbol
-        self.counted = counted
-        self.counter_base = counter_base
+        self.counts = BlockCounts(context, counter_base, counted=counted)
 
     # ---------------------------------------------------------- the whole function
 
@@ -113,7 +108,7 @@ class FunctionWriter(Worlds):
         """What is set up once, then the start of a warp; a kernel runs ``count`` of them."""
         c = self.c
         self._touch_parameters()
-        self._write_counts()
+        self.counts.begin()
         self._write_masked_state()
         if c.allocates:
             c.line("%stack.end = alloca <32 x i64>, align 64")
@@ -176,7 +171,7 @@ class FunctionWriter(Worlds):
         whole = c.op(f"icmp eq i32 {group}, -1")
         c.line(f"br i1 {whole}, label %F0, label %part, !prof !2")
         c.label("part")
-        self._count_exception(self.blocks[0])
+        self.counts.exception(self.blocks[0])
         self._set_pending(0, group)
         c.line("br label %M0")
         if c.is_kernel:
@@ -185,7 +180,7 @@ class FunctionWriter(Worlds):
             more = c.op("icmp ult i32 %next, %count")
             c.line(f"br i1 {more}, label %warp, label %finish")
             c.label("finish")
-            self._flush_counts()
+            self.counts.flush()
             c.line("ret void")
 
     # ---------------------------------------------------------- converged blocks
@@ -199,7 +194,7 @@ class FunctionWriter(Worlds):
             self._write_overflow_guard(block)
         if block.start in c.analysis.groups:
             self._write_group_check(block, c.analysis.groups[block.start])
-        self._count(block, 0, None)
+        self.counts.enter(block, 0, None)
         self._write_body(block)
 
     def _write_overflow_guard(self, block: Block) -> None:
@@ -266,7 +261,7 @@ class FunctionWriter(Worlds):
         leave, stay = c.name("leave"), c.name("stay")
         c.line(f"br i1 {condition}, label %{leave}, label %{stay}, !prof !1")
         c.label(leave)
-        self._count_exception(block)
+        self.counts.exception(block)
         # Past the way back into F, which would only fail the check again.
         past = f"S{block.index}" if block.index in c.analysis.reentry else ""
         self._leave(block.index, FULL, None, "", past)
@@ -570,7 +565,7 @@ class FunctionWriter(Worlds):
             self._wait_for(block, self._members(waiting), passing)
         else:
             self._clear_pending(block.index)
-        self._count(block, 1, c.mask)
+        self.counts.enter(block, 1, c.mask)
         self._write_body(block)
 
     def _passing(self) -> str:
@@ -582,87 +577,7 @@ class FunctionWriter(Worlds):
         return c.op(f"and i32 {c.mask}, {c.op(f'xor i32 {acting}, -1')}")
 
     def _write_meetings(self) -> None:
-        write_meetings(self, self._count)
-
-    # ---------------------------------------------------------- counters
-
-    def _count(self, block: Block, slot: int, mask: str | None) -> None:
-        c = self.c
-        if c.timed:
-            clock.advance(c, str(block.end - block.start))
-        if not self.counted:
-            return
-        base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
-        if mask is None and self._counts_in_registers:
-            if not self._counted_elsewhere(block):
-                self._step_count(block, 1)
-            return
-        table = c.field(abi.COUNTERS, "ptr")
-        self._increment(table, base + slot, "1")
-        if mask is not None:
-            c.declare("llvm.ctpop.i32", "declare i32 {}(i32)")
-            lanes = c.op(f"call i32 @llvm.ctpop.i32(i32 {mask})")
-            self._increment(table, base + 2, c.op(f"zext i32 {lanes} to i64"))
-
-    @property
-    def _counts_in_registers(self) -> bool:
-        few = len(self.blocks) <= _MOST_COUNTED_IN_REGISTERS
-        return self.counted and self.c.is_kernel and few
-
-    def _counted_elsewhere(self, block: Block) -> bool:
-        """Whether a block runs as often as warps begin, or as the piece before it.
-
-        Its own count then only holds the exceptions.
-        """
-        if block.index in self.c.analysis.reentry:
-            return False
-        before = [b for b in self.blocks if block.index in b.successors]
-        if block.index == 0:
-            return not before
-        last = self.c.flow.operations[block.start - 1]
-        return (
-            [b.index for b in before] == [block.index - 1]
-            and before[0].successors == (block.index,)
-            and before[0].end == block.start
-            and last.opcode != "call"
-            and last.opcode not in effects.TERMINATORS
-        )
-
-    def _step_count(self, block: Block, amount: int) -> None:
-        c = self.c
-        old = c.op(f"load i64, ptr %count.{block.index}")
-        c.line(f"store i64 {c.op(f'add i64 {old}, {amount}')}, ptr %count.{block.index}")
-
-    def _count_exception(self, block: Block) -> None:
-        if self._counts_in_registers and self._counted_elsewhere(block):
-            self._step_count(block, -1)
-
-    def _write_counts(self) -> None:
-        """Sums of all warps of this call; a fault leaves without them."""
-        if self._counts_in_registers:
-            for block in self.blocks:
-                self.c.storage_lines.append(f"  %count.{block.index} = alloca i64")
-                self.c.line(f"store i64 0, ptr %count.{block.index}")
-
-    def _flush_counts(self) -> None:
-        if not self._counts_in_registers:
-            return
-        c = self.c
-        table = c.field(abi.COUNTERS, "ptr")
-        before = c.op("zext i32 %count to i64")
-        for block in self.blocks:
-            total = c.op(f"load i64, ptr %count.{block.index}")
-            if self._counted_elsewhere(block):
-                total = c.op(f"add i64 {total}, {before}")
-            base = (self.counter_base + block.index) * COUNTERS_PER_BLOCK
-            self._increment(table, base, total)
-            before = total
-
-    def _increment(self, table: str, index: int, amount: str) -> None:
-        c = self.c
-        where = c.op(f"getelementptr i64, ptr {table}, i64 {index}")
-        old = c.op(f"load i64, ptr {where}")
-        c.line(f"store i64 {c.op(f'add i64 {old}, {amount}')}, ptr {where}")
+        write_meetings(self, self.counts.enter)
 
 
 def _told(lower: Lowering) -> Lowering:
