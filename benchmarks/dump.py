@@ -10,28 +10,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
 from benchmarks.kernels import cases
 from benchmarks.kernels.ours import FOLDER
 from va100.gpu.native import library
-from va100.jit import llvm as backend
+from va100.jit import llvm
 from va100.jit.compile import lay_out, write_kernel
 from va100.jit.engine import JitEngine
 from va100.ptx.parser import parse
 from va100.work import Dim3
-
-
-def optimised(text: str) -> tuple[str, str]:
-    """LLVM text after the engine's passes, and its assembly."""
-    module = llvm.parse_assembly(text)
-    machine = backend._target_machine(1)  # the very one the engine compiles with
-    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
-    tuning.loop_vectorization = False
-    tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    return str(module), str(machine.emit_assembly(module))
 
 
 def dump(path: Path, kernel: str, block: Dim3, folder: Path) -> list[Path]:
@@ -39,7 +25,8 @@ def dump(path: Path, kernel: str, block: Dim3, folder: Path) -> list[Path]:
     module = parse(path.read_text(encoding="utf-8"), path.name)
     helpers = JitEngine()._helpers  # the names the native core knows
     written = write_kernel(module, kernel, lay_out(module, kernel), block, helpers)
-    after, assembly = optimised(written.text)
+    module_after, machine = llvm.optimised(written.text, 1)
+    after, assembly = str(module_after), str(machine.emit_assembly(module_after))
     folder.mkdir(parents=True, exist_ok=True)
     files = {".ll": written.text, ".opt.ll": after, ".s": assembly}
     for suffix, text in files.items():

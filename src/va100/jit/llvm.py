@@ -61,13 +61,8 @@ def _processor() -> str:
     return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
 
 
-def compile_object(text: str, level: int) -> bytes:
-    """Optimise LLVM text and compile it to an object file.
-
-    ``level`` 0 to 3 trades compile time for speed; at level 0 large texts are compiled as quickly
-    as LLVM can.  Raises ``RuntimeError`` when the text is not
-    well formed, which is a defect of the compiler, never of the PTX.
-    """
+def optimised(text: str, level: int) -> tuple[binding.ModuleRef, binding.TargetMachine]:
+    """A module after LLVM's passes, and the machine to write it for; as :func:`compile_object`."""
     from llvmlite import binding  # noqa: PLC0415  see above
 
     module = binding.parse_assembly(text)
@@ -77,6 +72,16 @@ def compile_object(text: str, level: int) -> bytes:
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
     builder = binding.create_pass_builder(machine, tuning)
-    manager = builder.getModulePassManager()
-    manager.run(module, builder)
+    builder.getModulePassManager().run(module, builder)
+    return module, machine
+
+
+def compile_object(text: str, level: int) -> bytes:
+    """Optimise LLVM text and compile it to an object file.
+
+    ``level`` 0 to 3 trades compile time for speed; at level 0 large texts are compiled as quickly
+    as LLVM can.  Raises ``RuntimeError`` when the text is not well formed, which is a defect of
+    the compiler, never of the PTX.
+    """
+    module, machine = optimised(text, level)
     return bytes(machine.emit_object(module))
