@@ -243,6 +243,23 @@ DONE:
             _run(body, engine, arena, before=before, block=32, grid=1)
 
 
+PRINT_ROOM = """
+    mov.u64 %d1, room;
+    cvta.local.u64 %d1, %d1;
+    mov.u64 %d2, text;
+    {
+    .param .b64 f;
+    .param .b64 a;
+    .param .b32 r;
+    st.param.b64 [f], %d2;
+    st.param.b64 [a], %d1;
+    call.uni (r), vprintf, (f, a);
+    ld.param.b32 %r4, [r];
+    }
+    ret;
+"""
+"""Print `text` with the arguments that lie in `room`."""
+
 PRINTS = [
     ("n=%d u=%u x=%x|", "iii", (-5, 4294967295, 48879), b"n=-5 u=4294967295 x=beef|"),
     ("%5d|%-5d|%05d|%+d", "iiii", (42, 42, 42, 42), b"   42|42   |00042|+42"),
@@ -282,20 +299,7 @@ def test_printf(
     body = f"""
     .local .align 8 .b8 room[{len(packed)}];
 {stores}
-    mov.u64 %d1, room;
-    cvta.local.u64 %d1, %d1;
-    mov.u64 %d2, text;
-    {{
-    .param .b64 f;
-    .param .b64 a;
-    .param .b32 r;
-    st.param.b64 [f], %d2;
-    st.param.b64 [a], %d1;
-    call.uni (r), vprintf, (f, a);
-    ld.param.b32 %r4, [r];
-    }}
-    ret;
-"""
+{PRINT_ROOM}"""
     _, output = _run(body, engine, arena, grid=1, block=1, before=before)
     assert output == want
 
@@ -307,25 +311,12 @@ def test_printf_order_and_strings(engine: Engine, arena: Arena) -> None:
 .global .align 1 .b8 text[8] = {37, 115, 37, 100, 59, 0};
 .global .align 1 .b8 word[4] = {111, 107, 0};
 """
-    body = """
+    body = f"""
     .local .align 8 .b8 room[16];
     mov.u64 %d3, word;
     st.local.u64 [room], %d3;
     st.local.u32 [room+8], %r0;
-    mov.u64 %d1, room;
-    cvta.local.u64 %d1, %d1;
-    mov.u64 %d2, text;
-    {
-    .param .b64 f;
-    .param .b64 a;
-    .param .b32 r;
-    st.param.b64 [f], %d2;
-    st.param.b64 [a], %d1;
-    call.uni (r), vprintf, (f, a);
-    ld.param.b32 %r4, [r];
-    }
-    ret;
-"""
+{PRINT_ROOM}"""
     _, output = _run(body, engine, arena, grid=2, block=3, before=before)
     assert output == b"".join(b"ok%d;" % i for i in range(6))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
+from tests.helpers.fragment_checks import check_holds_every_element_once, check_round_trip
 from va100.numerics import fragments
 from va100.numerics.tiles import quad_lanes
 
@@ -31,18 +31,10 @@ def _all():
 @pytest.mark.parametrize("fragment", list(_all()), ids=lambda f: f"{f.shape}x{f.element_bits}")
 class TestEveryFragment:
     def test_holds_every_element_once(self, fragment):
-        rows, columns = fragment.shape
-        places = (fragment.rows * columns + fragment.columns).reshape(-1)
-        assert np.array_equal(np.sort(places), np.arange(rows * columns))
+        check_holds_every_element_once(fragment)
 
     def test_round_trip(self, fragment):
-        rng = np.random.default_rng(3)
-        kind = np.uint64 if fragment.element_bits == 64 else np.uint32
-        most = (1 << fragment.element_bits) - 1
-        matrix = rng.integers(0, most, fragment.shape, kind, endpoint=True)
-        packed = fragment.scatter(matrix)
-        assert len(packed) == fragment.registers
-        np.testing.assert_array_equal(fragment.gather(packed), matrix)
+        check_round_trip(fragment)
 
 
 def _places(fragment, lane):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.fragment_checks import check_holds_every_element_once, check_round_trip
 from va100.numerics import fragments, tiles
 
 WMMA = [  # shape, operand bits, registers of a and of b
@@ -28,16 +29,10 @@ def _all():
 @pytest.mark.parametrize("fragment", list(_all()), ids=lambda f: f"{f.shape}x{f.element_bits}")
 class TestEveryTile:
     def test_holds_every_element_once(self, fragment):
-        rows, columns = fragment.shape
-        places = (fragment.rows * columns + fragment.columns).reshape(-1)
-        assert np.array_equal(np.sort(places), np.arange(rows * columns))
+        check_holds_every_element_once(fragment)
 
     def test_round_trip(self, fragment):
-        rng = np.random.default_rng(3)
-        kind = np.uint64 if fragment.element_bits == 64 else np.uint32
-        most = (1 << fragment.element_bits) - 1
-        matrix = rng.integers(0, most, fragment.shape, kind, endpoint=True)
-        np.testing.assert_array_equal(fragment.gather(fragment.scatter(matrix)), matrix)
+        check_round_trip(fragment)
 
     @pytest.mark.parametrize("layout", ["row", "col"])
     def test_words_cover_the_tile_in_memory(self, fragment, layout):
