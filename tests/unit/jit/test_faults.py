@@ -42,7 +42,7 @@ def test_illegal_address_names_everything(run: Run) -> None:
     @%p0 bra SKIP;
     mov.u32 %r4, %ctaid.x;
     setp.eq.u32 %p1, %r4, 1;
-    @%p1 st.global.u64 [%d60+4096], %d0;
+    @%p1 st.global.u64 [%d60+1073741824], %d0;
 SKIP:
     ret;
 """
@@ -51,7 +51,7 @@ SKIP:
     fault = caught.value
     assert (fault.kernel, fault.cta, fault.thread) == ("test", (1, 0, 0), (37, 0, 0))
     assert (fault.space, fault.size) == ("global", 8)
-    assert fault.instruction == "@%p1 st.global.u64 [%d60+4096], %d0;"
+    assert fault.instruction == "@%p1 st.global.u64 [%d60+1073741824], %d0;"
     assert fault.line > 0
     # Whose end is nearest depends on what else lives.
     assert re.search(r"\d+ bytes (past the end of|before) the nearest", fault.nearest)
