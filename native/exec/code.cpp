@@ -30,12 +30,26 @@ uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * 
 struct Code {
   uint8_t *base = nullptr;
   uint64_t bytes = 0;
+  uint64_t frame_bytes = 0;  // of the function that takes most stack
   std::map<std::string, uint64_t> defined;
 
   ~Code() {
     if (base) munmap(base, bytes);
   }
 };
+
+// What a function takes from the stack beyond a page or so: its prologue says `sub $n, %rsp`.
+uint64_t frame_of(const uint8_t *function, uint64_t bytes) {
+  constexpr uint8_t kTake[] = {0x48, 0x81, 0xec};
+  constexpr uint64_t kPrologue = 64;
+  for (uint64_t i = 0; i + 7 <= std::min(bytes, kPrologue); i++) {
+    if (memcmp(function + i, kTake, sizeof kTake)) continue;
+    int32_t taken;
+    memcpy(&taken, function + i + 3, sizeof taken);
+    return taken > 0 ? static_cast<uint64_t>(taken) : 0;
+  }
+  return 0;
+}
 
 // A view of the object that never reads past its end.
 class Object {
@@ -60,7 +74,8 @@ class Object {
 
 class Linker {
  public:
-  Linker(const uint8_t *object, size_t bytes, Code *code) : object_(object, bytes), code_(code) {}
+  Linker(const uint8_t *object, size_t bytes, const void *beside, Code *code)
+      : object_(object, bytes), beside_(beside), code_(code) {}
 
   bool link() {
     return read_header() && place_sections() && find_symbols() && map() && relocate() && seal();
@@ -113,6 +128,7 @@ class Linker {
       if (!name) return fail("a symbol's name is damaged");
       if (symbols_[i].st_shndx == SHN_UNDEF) {
         uint64_t address = va_exec_helper(name);
+        if (!address && beside_) address = va_code_symbol(beside_, name);
         if (!address) address = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, name));
         if (!address) return fail(std::string("nobody provides `") + name + "`");
         addresses_[i] = address;
@@ -146,6 +162,12 @@ class Linker {
     for (uint64_t i = 1; i < count_; i++)
       if (symbols_[i].st_shndx != SHN_UNDEF && symbols_[i].st_shndx < header_->e_shnum)
         addresses_[i] += base;
+    for (uint64_t i = 1; i < count_; i++)
+      if (ELF64_ST_TYPE(symbols_[i].st_info) == STT_FUNC && symbols_[i].st_shndx != SHN_UNDEF &&
+          addresses_[i] - base < jumps_ && symbols_[i].st_size <= jumps_ - (addresses_[i] - base))
+        code_->frame_bytes = std::max(
+            code_->frame_bytes,
+            frame_of(reinterpret_cast<const uint8_t *>(addresses_[i]), symbols_[i].st_size));
     return true;
   }
 
@@ -214,6 +236,7 @@ class Linker {
   }
 
   Object object_;
+  const void *beside_;
   Code *code_;
   std::string reason_;
   const Elf64_Ehdr *header_ = nullptr;
@@ -232,11 +255,12 @@ class Linker {
 
 extern "C" {
 
-void *va_code_load(const uint8_t *object, size_t bytes, char *reason, size_t capacity) {
+void *va_code_load(const uint8_t *object, size_t bytes, const void *beside, char *reason,
+                   size_t capacity) {
   auto *code = new (std::nothrow) va::Code;
   if (!code) return nullptr;
   try {
-    va::Linker linker(object, bytes, code);
+    va::Linker linker(object, bytes, beside, code);
     if (linker.link()) return code;
     snprintf(reason, capacity, "%s", linker.reason().c_str());
   } catch (...) {
@@ -257,6 +281,8 @@ uint64_t va_code_extent(const void *code, uint64_t *bytes) {
   *bytes = c->bytes;
   return reinterpret_cast<uint64_t>(c->base);
 }
+
+uint64_t va_code_frame(const void *code) { return static_cast<const va::Code *>(code)->frame_bytes; }
 
 void va_code_free(void *code) { delete static_cast<va::Code *>(code); }
 

@@ -41,6 +41,7 @@ extern const HelperEntry kCheckHelpers[];
 extern const HelperEntry kTextureHelpers[];
 extern const HelperEntry kSurfaceHelpers[];
 extern const HelperEntry kChildHelpers[];
+extern const HelperEntry kChunkHelpers[];
 extern const HelperEntry kHeapHelpers[];
 
 namespace {
@@ -117,7 +118,7 @@ const std::unordered_map<std::string, const void *> &table() {
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers, kChildHelpers,
-                                    kHeapHelpers})
+                                    kChunkHelpers, kHeapHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

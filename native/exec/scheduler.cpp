@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -22,7 +24,6 @@ constexpr size_t kGuardBytes = 4096;
 // What the frame of one device function and the native functions it calls may take.
 constexpr size_t kStackReserve = 128 * 1024;
 constexpr size_t kStacksKept = 256;
-constexpr uint64_t kSpinRoundLimit = 200'000;
 
 // ------------------------------------------------------------------ stacks
 
@@ -246,6 +247,7 @@ void run_direct(Worker *worker) {
   for (Warp &warp : cta->warps) warp.view.stack_limit = limit;
   if (_setjmp(worker->escape) == 0) {
     while (!launch->stop.load(std::memory_order_relaxed)) {
+      if (worker->launcher) pool().look_for_demands();
       uint64_t first = launch->next_cta.fetch_add(launch->chunk, std::memory_order_relaxed);
       if (first >= launch->cta_count) break;
       uint64_t last = std::min(first + launch->chunk, launch->cta_count);
@@ -428,12 +430,52 @@ void free_cta(std::unique_ptr<Cta> cta) {
   va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
 }
 
+// How long a worker has done nothing but spin.
+class Idleness {
+ public:
+  explicit Idleness(Launch *launch) : launch_(launch) { launch->working.fetch_add(1); }
+  ~Idleness() {
+    moved();
+    launch_->working.fetch_sub(1);
+  }
+
+  void moved() {
+    if (stuck_) launch_->stuck.fetch_sub(1);
+    stuck_ = false;
+    rounds_ = 0;
+  }
+
+  // One more round without a move; true when no worker has made any for a while: one that is in
+  // the middle of long work has not come to the end of its round.
+  bool hopeless() {
+    uint64_t now = launch_->progress.load(std::memory_order_relaxed);
+    if (now != seen_) {
+      seen_ = now;
+      moved();
+    }
+    if (rounds_++ == 0) since_ = std::chrono::steady_clock::now();
+    if ((rounds_ & 15) == 15) std::this_thread::yield();
+    if (rounds_ % 64 || std::chrono::steady_clock::now() - since_ < kPatience) return false;
+    if (!stuck_) launch_->stuck.fetch_add(1);
+    stuck_ = true;
+    return launch_->stuck.load() >= launch_->working.load();
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  Launch *launch_;
+  uint64_t rounds_ = 0, seen_ = 0;
+  std::chrono::steady_clock::time_point since_;
+  bool stuck_ = false;
+};
+
 void run_fibers(Worker *worker) {
   Launch *launch = worker->launch;
   bool all_resident = launch->request->cooperative != 0;
-  uint64_t idle_rounds = 0;
-  uint64_t seen = 0;
+  Idleness idleness(launch);
   while (!launch->stop.load(std::memory_order_relaxed)) {
+    if (worker->launcher) pool().look_for_demands();
     if (all_resident) {
       while (admit(worker)) {
       }
@@ -441,31 +483,25 @@ void run_fibers(Worker *worker) {
     }
     if (worker->resident.empty() && !admit(worker)) {
       if (launch->next_cta.load() >= launch->cta_count) break;
+      idleness.hopeless();  // others may wait for CTAs that the chip has no room for
       std::this_thread::yield();
       continue;
     }
     if (round(worker)) {
-      idle_rounds = 0;
+      idleness.moved();
       continue;
     }
-    if (admit(worker)) continue;
-    uint64_t now = launch->progress.load(std::memory_order_relaxed);
-    if (now != seen) {
-      seen = now;
-      idle_rounds = 0;
-    } else if (++idle_rounds > kSpinRoundLimit / std::max<size_t>(worker->resident.size(), 1)) {
-      report_spin_deadlock(worker);
-    }
-    if ((idle_rounds & 15) == 15) std::this_thread::yield();
+    if (!admit(worker) && idleness.hopeless()) report_spin_deadlock(worker);
   }
 }
 
 // Stacks are kept from one launch to the next: making one costs two system calls.
-void work(Launch *launch) {
+void work(Launch *launch, bool launcher) {
   static thread_local std::unique_ptr<Worker> kept;
   if (!kept) kept = std::make_unique<Worker>();
   Worker *worker = kept.get();
   worker->launch = launch;
+  worker->launcher = launcher;
   worker->counters.assign(launch->request->variant->counter_count + 8, 0);
   worker->regions.assign(launch->request->variant->region_count, va_region{});
   worker->fibers = launch->request->variant->flags & VA_USES_BARRIERS;
@@ -478,6 +514,8 @@ void work(Launch *launch) {
   for (auto &cta : worker->spare) free_cta(std::move(cta));
   worker->resident.clear();
   worker->spare.clear();
+  for (uint8_t *frame : worker->frames) std::free(frame);
+  worker->frames.clear();
   static std::mutex merge;
   std::lock_guard<std::mutex> lock(merge);
   if (launch->request->counters)
@@ -487,11 +525,6 @@ void work(Launch *launch) {
 
 // ------------------------------------------------------------------ launching
 
-Pool &pool() {
-  static Pool *instance = new Pool(work);  // never destroyed: clients call from static destructors
-  return *instance;
-}
-
 uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered) {
   if (ordered) return 1;
   uint32_t workers = request->workers;
@@ -500,6 +533,11 @@ uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered
 }
 
 }  // namespace
+
+Pool &pool() {
+  static Pool *instance = new Pool(work);  // never destroyed: clients call from static destructors
+  return *instance;
+}
 
 void yield(Warp *warp) { va_switch(&warp->sp, warp->cta->worker->sp); }
 

@@ -58,4 +58,22 @@ va_h_bar_wait:
     popq %rcx
     jmp *%rcx
     .size va_h_bar_wait, .-va_h_bar_wait
+
+/* Call a function on another stack, which nobody else uses meanwhile.
+ *
+ * void va_call_on(void *stack, void (*call)(void *), void *argument) */
+    .globl va_call_on
+    .hidden va_call_on
+    .type va_call_on, @function
+    .p2align 4
+va_call_on:
+    pushq %rbp
+    movq %rsp, %rbp
+    movq %rdi, %rsp
+    movq %rdx, %rdi
+    call *%rsi
+    movq %rbp, %rsp
+    popq %rbp
+    ret
+    .size va_call_on, .-va_call_on
     .section .note.GNU-stack,"",@progbits

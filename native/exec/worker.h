@@ -78,6 +78,7 @@ struct Launch {
   std::atomic<uint64_t> next_cta{0};
   std::atomic<uint64_t> resident{0};
   std::atomic<bool> stop{false};
+  std::atomic<uint32_t> working{0}, stuck{0};  // workers with CTAs, and those that only spin
   std::atomic<uint64_t> progress{0};  // counts releases, exits and admissions
   uint64_t heap = 0, heap_limit = 0;  // of device malloc
   std::mutex children_mutex;
@@ -91,9 +92,11 @@ struct Worker {
   std::vector<std::unique_ptr<Cta>> resident;
   std::vector<std::unique_ptr<Cta>> spare;
   std::vector<Stack> stacks;
+  std::vector<uint8_t *> frames;  // of functions in chunks, where stacks are too small for them
   void *sp = nullptr;         // the scheduler's stack while a warp runs
   jmp_buf escape;             // where a faulting warp without a stack of its own leaves to
   bool fibers = false;
+  bool launcher = false;      // on the thread that launched
   Warp *running = nullptr;
   uint64_t moves = 0;         // barriers released and warps ended: anything but spinning
 };

@@ -20,11 +20,13 @@ FULL = range(110, 3110, 50)
 PARTS = ("out1", "out2", "acc")
 
 
-def check(seed: int, size: int, reference: Engine, arena: Arena, workers: int) -> None:
+def check(
+    seed: int, size: int, reference: Engine, arena: Arena, workers: int, *, chunks: bool
+) -> None:
     """Run one kernel on both engines."""
     kernel = generate(seed, size)
     want = run_generated(kernel, reference, arena)
-    got = run_generated(kernel, JitEngine(workers=workers), arena)
+    got = run_generated(kernel, JitEngine(workers=workers, chunks=chunks), arena)
     found = differences(PARTS, want, got)
     assert not found, f"generate({seed}, {size}) on {workers} workers: {found}\n{kernel.text}"
 
@@ -35,25 +37,26 @@ def test_generated(
 ) -> None:
     compile_object = llvm.compile_object
     for seed in range(first, first + BATCH):
-        # In turn: registers of the masked world in memory and in machine registers; and optimised
-        # or not, since that is most of the time this test takes.
+        # In turn: registers of the masked world in memory and in machine registers; optimised or
+        # not, since that is most of the time this test takes; whole or in chunks.
         monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (seed % 2))
         level = int(seed % 4 < 2)
         monkeypatch.setattr(
-            llvm, "compile_object", lambda text, _, at=level: compile_object(text, at)
+            llvm, "compile_object", lambda text, _, at=level, **how: compile_object(text, at, **how)
         )
-        check(seed, SIZE, reference, arena, 1 + seed % 3)
+        check(seed, SIZE, reference, arena, 1 + seed % 3, chunks=seed % 5 < 2)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("blocks", [0, 32], ids=["file", "registers"])
+@pytest.mark.parametrize("mode", ["file", "registers", "chunks"])
 @pytest.mark.parametrize("first", FULL)
 def test_many_generated(
-    first: int, blocks: int, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
+    first: int, mode: str, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", blocks)
+    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (mode == "registers"))
     for seed in range(first, first + 50):
-        check(seed, 12 if seed % 10 else 30, reference, arena, 1 + seed % 3)
+        size = 12 if seed % 10 else 30
+        check(seed, size, reference, arena, 1 + seed % 3, chunks=mode == "chunks")
 
 
 def test_the_same_seed_gives_the_same_kernel() -> None:

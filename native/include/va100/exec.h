@@ -54,6 +54,17 @@ enum va_variant_flags {
   VA_INTERPRETED = 8    /* no machine code: the backend runs launches, to be watched */
 };
 
+/* A function compiled in chunks: numbers below `block_count` are converged blocks, then come masked
+ * ones, then what is done when all lanes wait.  The table has the chunk that each is part of, 0
+ * while it is not compiled; facts are those of src/va100/jit/frame.py. */
+typedef struct va_chunked {
+  uint64_t *table;
+  const uint8_t *facts;
+} va_chunked;
+
+/* Compiles the chunk of a number and enters it into the table; 0 and a reason when it cannot. */
+typedef int (*va_supply)(uint32_t function, uint32_t number, char *why, size_t capacity);
+
 /* Machine code of one kernel for one block shape. The memory behind it outlives the module. */
 typedef struct va_variant {
   va_warp_function enter; /* warps from entry to exit */
@@ -66,6 +77,8 @@ typedef struct va_variant {
   uint32_t check_id; /* compiled for the checker: its number there; else 0 */
   uint32_t region_count;
   uint32_t reserved;
+  const va_chunked *chunked; /* by number of the function */
+  va_supply supply;
 } va_variant;
 
 enum va_fault_kind {

@@ -72,14 +72,19 @@ class Analysis:
     """Instructions at which lanes may meet in different places; each is a block of its own."""
 
 
-def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool) -> Analysis:
-    """Analyse one function for one block shape."""
+def analyse(flow: FlowGraph, block: Dim3, *, is_kernel: bool, longest: int = 0) -> Analysis:
+    """Analyse one function for one block shape.
+
+    No block gets more than ``longest`` instructions, unless that is 0.
+    """
     shapes, predicates = converged_shapes(flow, block, is_kernel=is_kernel)
     guarded = frozenset(guarded_instructions(flow, shapes, block))
     groups = check_groups(flow, shapes)
     twins = twin_groups(flow)
     after_twins = frozenset(i + 1 for group in twins for i in group)
-    blocks, first_piece = _split(flow, guarded | groups.keys() | after_twins)
+    breaks = frozenset(range(longest, len(flow.instructions), longest) if longest else ())
+    breaks -= {i for group in groups.values() for i in group.members}
+    blocks, first_piece = _split(flow, guarded | groups.keys() | after_twins | breaks)
     live_in = _liveness(flow, blocks)
     across = frozenset(n for names in live_in for n in names)
     conditional = frozenset(

@@ -27,6 +27,8 @@ class BlockCounts:
         self.blocks = context.analysis.blocks
         few = len(self.blocks) <= _MOST_IN_REGISTERS
         self.in_registers = counted and context.is_kernel and few
+        self.by_call = False
+        """Whether masked executions are counted by a native function: slower, but little text."""
 
     def begin(self) -> None:
         """Sums of all warps of this call; a fault leaves without them."""
@@ -47,6 +49,10 @@ class BlockCounts:
                 self._step(block, 1)
             return
         first = self._first(block)
+        if mask is not None and self.by_call:
+            c.declare("va_h_count", "declare void {}(ptr, i32, i32)")
+            c.line(f"call void @va_h_count(ptr %w, i32 {first + slot}, i32 {mask})")
+            return
         self._increment(first + slot, "1")
         if mask is not None:
             c.declare("llvm.ctpop.i32", "declare i32 {}(i32)")

@@ -19,10 +19,13 @@ class MachineCode:
         The object cannot be linked: a defect of the compiler, never of the PTX.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, beside: MachineCode | None = None) -> None:
+        """Link an object; ``beside`` is code whose functions it may call."""
+        self._handle: int
         lib = _functions()
         reason = ctypes.create_string_buffer(_REASON_BYTES)
-        handle = lib.va_code_load(data, len(data), reason, _REASON_BYTES)
+        other = beside._handle if beside else None
+        handle = lib.va_code_load(data, len(data), other, reason, _REASON_BYTES)
         if not handle:
             raise RuntimeError(f"machine code cannot be loaded: {reason.value.decode()}")
         self._lib = lib
@@ -32,6 +35,11 @@ class MachineCode:
     def address(self, symbol: str) -> int:
         """Address of a function; 0 when there is none."""
         return int(self._lib.va_code_symbol(self._handle, symbol.encode()))
+
+    @property
+    def frame_bytes(self) -> int:
+        """Stack that its hungriest function takes."""
+        return int(self._lib.va_code_frame(self._handle))
 
     def text(self) -> tuple[int, bytes]:
         """Where the code lies, and what it is."""
@@ -44,10 +52,13 @@ def _functions() -> ctypes.CDLL:
     lib = library()
     pointer = ctypes.c_void_p
     lib.va_code_load.restype = pointer
-    lib.va_code_load.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    size = ctypes.c_size_t
+    lib.va_code_load.argtypes = (ctypes.c_char_p, size, pointer, ctypes.c_char_p, size)
     lib.va_code_symbol.restype = ctypes.c_uint64
     lib.va_code_symbol.argtypes = (pointer, ctypes.c_char_p)
     lib.va_code_extent.restype = ctypes.c_uint64
     lib.va_code_extent.argtypes = (pointer, ctypes.POINTER(ctypes.c_uint64))
+    lib.va_code_frame.restype = ctypes.c_uint64
+    lib.va_code_frame.argtypes = (pointer,)
     lib.va_code_free.argtypes = (pointer,)
     return lib

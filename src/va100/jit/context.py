@@ -74,6 +74,8 @@ class Context(Emitter):
         self.helpers = place.helpers
         self.specials = place.specials
         self.is_kernel = analysis.flow.function.is_kernel
+        self.hoists = self.is_kernel
+        """Whether fields are read once, from the first warp's view."""
         self.masked = False
         self.mask: str | None = None
         self.env: dict[str, Value | Predicate] = {}
@@ -493,7 +495,7 @@ class Context(Emitter):
 
         Most are the same for all warps of a CTA and are read once.
         """
-        if offset in abi.PER_WARP or not self.is_kernel:
+        if offset in abi.PER_WARP or not self.hoists:
             where = self.op(f"getelementptr i8, ptr {self._view_of(offset)}, i64 {offset}")
             return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
         name = f"%field.{offset}"

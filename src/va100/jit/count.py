@@ -6,11 +6,11 @@ constant within a block follows by multiplication.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-from va100.jit.analysis import analyse
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.compile import CompiledBlock, Layout
 from va100.jit.lattice import Shape
@@ -22,6 +22,7 @@ from va100.jit.patterns import (
     rows_pattern,
     tile_pattern,
 )
+from va100.jit.shapes import converged_shapes
 from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.isa.tiles import moved_of, tiles_of
@@ -54,12 +55,32 @@ class BlockCost:
     branches: int = 0
 
 
+def pack_costs(costs: Sequence[BlockCost]) -> bytes:
+    """Costs as text, to be kept."""
+    rows = [
+        {f.name: getattr(c, f.name) for f in fields(c)}
+        | {"pipes": {pipe.value: n for pipe, n in c.pipes.items()}}
+        for c in costs
+    ]
+    return json.dumps(rows).encode()
+
+
+def unpack_costs(data: bytes) -> list[BlockCost]:
+    """Reverse of :func:`pack_costs`."""
+    costs = []
+    for row in json.loads(data):
+        row["pipes"] = Counter({Pipe(name): n for name, n in row["pipes"].items()})
+        row["opcodes"] = Counter(row["opcodes"])
+        costs.append(BlockCost(**row))
+    return costs
+
+
 def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) -> list[BlockCost]:
     """Cost of each block of a variant compiled for a block shape."""
-    steps: list[tuple[Instruction, Operation, Mapping[str, Shape]]] = []
+    steps: list[tuple[Instruction, Operation, dict[str, Shape]]] = []
     for name in layout.functions:
         flow = layout.flows[name]
-        shapes = analyse(flow, block, is_kernel=flow.function.is_kernel).shapes
+        shapes, _ = converged_shapes(flow, block, is_kernel=flow.function.is_kernel)
         steps += [
             (instruction, operation, shapes)
             for instruction, operation in zip(flow.instructions, flow.operations, strict=True)

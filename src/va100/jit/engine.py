@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 from collections.abc import Callable, Sequence
@@ -15,27 +16,37 @@ from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.native import library
 from va100.jit import llvm
 from va100.jit.cache import ObjectCache, generation, key_of
+from va100.jit.chunks import ChunkWriter
 from va100.jit.code import MachineCode
 from va100.jit.compile import (
+    ChunkedFunction,
     CompiledBlock,
     Layout,
+    Options,
     Site,
+    chunk_writer,
     counter_count,
     lay_out,
     local_stride,
     sites,
     write_kernel,
+    write_masked,
 )
-from va100.jit.count import BlockCost, block_costs, counters_from
+from va100.jit.count import BlockCost, block_costs, counters_from, pack_costs, unpack_costs
 from va100.jit.faults import describe_fault
 from va100.jit.native import Launch, Variant, release_child, take_children, take_output
 from va100.jit.registers import estimate_registers
+from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
 from va100.work import Dim3, KernelResources, LaunchConfig
 
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
+_QUICK: Final = 2000
+"""Instructions from which chunks are compiled as quickly as LLVM can."""
+_MOST_STACK: Final = 400 * 1024
+"""Stack that a function may take: warps that wait have a stack of a megabyte each."""
 _MANY_JOINS: Final = 150_000
 """Registers times blocks from which LLVM takes minutes to join each register at each block: a scan
 of cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
@@ -54,12 +65,17 @@ class CompiledKernel:
     lay_out: Callable[[], Layout]
     """The layout is only needed to explain, so it is only made when somebody asks."""
     ptx: PtxModule
+    remembered: Callable[[Callable[[], bytes]], bytes]
+    """Gives what an earlier process found out about the costs, or has it found out."""
     keep: tuple[object, ...]
 
     @cached_property
     def costs(self) -> Sequence[BlockCost]:
         """What one execution of each block amounts to."""
-        return block_costs(self.lay_out(), self.blocks, self.block)
+        return unpack_costs(self.remembered(self._costs))
+
+    def _costs(self) -> bytes:
+        return pack_costs(block_costs(self.lay_out(), self.blocks, self.block))
 
     @cached_property
     def sites(self) -> Sequence[Site]:
@@ -80,10 +96,15 @@ class Entry:
     local_bytes: int
     param_bytes: int
     registers: int
+    chunked: tuple[ChunkedFunction, ...]
 
     def pack(self) -> bytes:
         """As one piece: the length of the header, the header, the object."""
         facts = {f: getattr(self, f) for f in _HEADER}
+        facts["chunked"] = [
+            {f: getattr(c, f) for f in _CHUNKED} | {"facts": base64.b85encode(c.facts).decode()}
+            for c in self.chunked
+        ]
         header = json.dumps(facts).encode()
         return len(header).to_bytes(4, "little") + header + self.object
 
@@ -93,6 +114,14 @@ class Entry:
         size = int.from_bytes(data[:4], "little")
         facts = json.loads(data[4 : 4 + size])
         facts["blocks"] = tuple((n, a, b) for n, a, b in facts["blocks"])
+        facts["chunked"] = tuple(
+            ChunkedFunction(
+                **c
+                | {k: tuple(c[k]) for k in ("chunks", "masked")}
+                | {"facts": base64.b85decode(c["facts"])}
+            )
+            for c in facts["chunked"]
+        )
         return cls(object=data[4 + size :], **facts)
 
 
@@ -100,6 +129,36 @@ _HEADER: Final = (
     "symbol", "flags", "regions", "blocks", "shared_bytes", "local_bytes", "param_bytes",
     "registers",
 )  # fmt: skip
+_CHUNKED: Final = (
+    "name",
+    "symbol",
+    "first_site",
+    "first_region",
+    "first_block",
+    "chunks",
+    "masked",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be compiled, and its key in the cache."""
+
+    module: PtxModule
+    kernel: str
+    block: Dim3
+    options: Options
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What contexts share of a kernel."""
+
+    order: _Order
+    entry: Entry
+    machine: MachineCode
+    supply: Supply
 
 
 class JitEngine:
@@ -112,6 +171,7 @@ class JitEngine:
         *,
         count_blocks: bool = True,
         checked: Callable[[str], bool] | None = None,
+        chunks: bool | None = None,
     ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
@@ -120,11 +180,13 @@ class JitEngine:
         self._workers = workers
         self._count_blocks = count_blocks
         self._checked = checked or (lambda _: False)
+        self._chunks = chunks
         self.checked_kernels: list[tuple[str, CompiledKernel]] = []
         """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
-        self._codes: dict[tuple[int, str, Dim3], tuple[PtxModule, Entry, MachineCode]] = {}
+        self._codes: dict[tuple[int, str, Dim3], _Code] = {}
         self._kernels: dict[tuple[int, str, Dim3], CompiledKernel] = {}
+        self._writers: dict[tuple[str, str], ChunkWriter] = {}
         self._tables: dict[int, tuple[LoadedModule, ctypes.Array[ctypes.c_uint64]]] = {}
         self._fingerprints: dict[int, tuple[PtxModule, str]] = {}
         self._helpers = _KnownHelpers(self._lib)
@@ -205,10 +267,11 @@ class JitEngine:
     # ---------------------------------------------------------- compiling
 
     def _compile(self, module: LoadedModule, kernel: str, block: Dim3) -> CompiledKernel:
-        entry, code = self._machine_code(module.ptx, kernel, block)
+        code = self._machine_code(module.ptx, kernel, block)
+        entry, supply = code.entry, code.supply
         table = self._table(module)
         variant = Variant(
-            enter=code.address(entry.symbol),
+            enter=code.machine.address(entry.symbol),
             globals=ctypes.cast(table, ctypes.c_void_p),
             flags=entry.flags,
             static_shared_bytes=entry.shared_bytes,
@@ -217,6 +280,8 @@ class JitEngine:
             param_bytes=entry.param_bytes,
             region_count=entry.regions,
             check_id=len(self.checked_kernels) + 1 if self._checked(kernel) else 0,
+            chunked=ctypes.addressof(supply.chunked),
+            supply=ctypes.cast(supply.callback, ctypes.c_void_p),
         )
         function = next(f for f in module.ptx.kernels if f.name == kernel)
         compiled = CompiledKernel(
@@ -233,38 +298,51 @@ class JitEngine:
             ),
             lay_out=partial(self.layout, module.ptx, kernel),
             ptx=module.ptx,
+            remembered=partial(self._kept, key_of(code.order.name, "costs")),
             keep=(code, table, module),
         )
         if variant.check_id:
             self.checked_kernels.append((kernel, compiled))
         return compiled
 
-    def _machine_code(
-        self, module: PtxModule, kernel: str, block: Dim3
-    ) -> tuple[Entry, MachineCode]:
+    def _machine_code(self, module: PtxModule, kernel: str, block: Dim3) -> _Code:
         """Code that every context a module is loaded into shares."""
         key = (id(module), kernel, block)
         if key not in self._codes:
-            entry = self._entry(module, kernel, block)
-            self._codes[key] = (module, entry, MachineCode(entry.object))
-        return self._codes[key][1:]
+            options = Options(
+                counted=self._count_blocks, checked=self._checked(kernel), chunks=self._chunks
+            )
+            name = key_of(
+                "kernel", generation(), llvm.identity(), str(options), self.fingerprint(module),
+                kernel, str(block),
+            )  # fmt: skip
+            order = _Order(module, kernel, block, options, name)
+            entry = self._entry(order)
+            machine = MachineCode(entry.object)
+            supply = Supply(entry.chunked, machine, partial(self._masked, order))
+            self._codes[key] = _Code(order, entry, machine, supply)
+        return self._codes[key]
 
-    def _entry(self, module: PtxModule, kernel: str, block: Dim3) -> Entry:
-        key = key_of(
-            "kernel", generation(), llvm.identity(), str(self._count_blocks),
-            str(self._checked(kernel)), self.fingerprint(module), kernel, str(block),
-        )  # fmt: skip
-        kept = self._cache.get(key)
+    def _entry(self, order: _Order) -> Entry:
+        kept = self._cache.get(order.name)
         if kept is not None:
             return Entry.unpack(kept)
-        layout = self.layout(module, kernel)
-        text = write_kernel(
-            module, kernel, layout, block, self._helpers,
-            counted=self._count_blocks, checked=self._checked(kernel),
-        )  # fmt: skip
+        entry = self._compile_entry(order, order.options)
+        if not entry.chunked and MachineCode(entry.object).frame_bytes > _MOST_STACK:
+            entry = self._compile_entry(order, replace(order.options, chunks=True))
+        self._cache.put(order.name, entry.pack())
+        return entry
+
+    def _compile_entry(self, order: _Order, options: Options) -> Entry:
+        layout = self.layout(order.module, order.kernel)
+        text = write_kernel(order.module, order.kernel, layout, order.block, self._helpers, options)
+        for function, writer in zip(text.chunked, text.writers, strict=True):
+            self._writers[order.name, function.name] = writer
         count = sum(len(layout.flows[n].instructions) for n in layout.functions)
-        entry = Entry(
-            object=llvm.compile_object(text.text, optimisation_level(text.text, count)),
+        level = 0 if text.chunked else optimisation_level(text.text, count)
+        quickly = bool(text.chunked) and count >= _QUICK
+        return Entry(
+            object=llvm.compile_object(text.text, level, quickly=quickly),
             symbol=text.symbol,
             flags=text.flags,
             regions=text.regions,
@@ -272,10 +350,24 @@ class JitEngine:
             shared_bytes=layout.symbols.shared_bytes,
             local_bytes=layout.local_bytes,
             param_bytes=layout.param_bytes,
-            registers=estimate_registers(layout, kernel),
+            registers=estimate_registers(layout, order.kernel),
+            chunked=text.chunked,
         )
-        self._cache.put(key, entry.pack())
-        return entry
+
+    def _masked(self, order: _Order, function: ChunkedFunction, chunk: int) -> bytes:
+        """The object of a masked chunk."""
+
+        def make() -> bytes:
+            writer = self._writers.get((order.name, function.name))
+            if writer is None:
+                layout = self.layout(order.module, order.kernel)
+                writer = chunk_writer(
+                    order.module, layout, order.block, self._helpers, order.options, function
+                )
+                self._writers[order.name, function.name] = writer
+            return llvm.compile_object(write_masked(writer, chunk), 0, quickly=True)
+
+        return self._kept(key_of(order.name, function.name, str(chunk)), make)
 
     def fingerprint(self, module: PtxModule) -> str:
         """Hash of a module's text, computed once."""
@@ -287,7 +379,9 @@ class JitEngine:
 
     def remembered(self, module: PtxModule, make: Callable[[], bytes]) -> bytes:
         """What was found out about a module in an earlier process, or is found out now."""
-        key = key_of("module", generation(), self.fingerprint(module))
+        return self._kept(key_of("module", generation(), self.fingerprint(module)), make)
+
+    def _kept(self, key: str, make: Callable[[], bytes]) -> bytes:
         kept = self._cache.get(key)
         if kept is None:
             kept = make()

@@ -548,13 +548,7 @@ class FunctionWriter(Worlds):
         c = self.c
         c.masked, c.env = True, {}
         c.mask_may_be_empty = False
-        c.label(f"M{block.index}")
-        c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
-        if block.index in c.analysis.reentry:
-            self._write_return(block)
-            c.line(f"br label %S{block.index}")
-            c.label(f"S{block.index}")
-            c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
+        self._write_masked_start(block)
         first = c.flow.operations[block.start] if block.start < block.end else None
         if first is not None and effects.is_barrier(first) and not c.is_arrive(first):
             self._wait_for(block, c.op("load i32, ptr %alive"), "0")
@@ -567,6 +561,17 @@ class FunctionWriter(Worlds):
             self._clear_pending(block.index)
         self.counts.enter(block, 1, c.mask)
         self._write_body(block)
+
+    def _write_masked_start(self, block: Block) -> None:
+        """The label, the lanes that are here, and the way back into F."""
+        c = self.c
+        c.label(f"M{block.index}")
+        c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
+        if block.index in c.analysis.reentry:
+            self._write_return(block)
+            c.line(f"br label %S{block.index}")
+            c.label(f"S{block.index}")
+            c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
 
     def _passing(self) -> str:
         """Lanes at a ``*.sync`` whose guard is false: they do not take part."""

@@ -61,12 +61,14 @@ def _processor() -> str:
     return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
 
 
-def optimised(text: str, level: int) -> tuple[binding.ModuleRef, binding.TargetMachine]:
+def optimised(
+    text: str, level: int, *, quickly: bool = False
+) -> tuple[binding.ModuleRef, binding.TargetMachine]:
     """A module after LLVM's passes, and the machine to write it for; as :func:`compile_object`."""
     from llvmlite import binding  # noqa: PLC0415  see above
 
     module = binding.parse_assembly(text)
-    quickly = level == 0 and len(text) >= QUICK_CHARACTERS
+    quickly = quickly or (level == 0 and len(text) >= QUICK_CHARACTERS)
     machine = _target_machine(0 if quickly else max(level, 1))
     tuning = binding.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = False
@@ -76,12 +78,12 @@ def optimised(text: str, level: int) -> tuple[binding.ModuleRef, binding.TargetM
     return module, machine
 
 
-def compile_object(text: str, level: int) -> bytes:
+def compile_object(text: str, level: int, *, quickly: bool = False) -> bytes:
     """Optimise LLVM text and compile it to an object file.
 
     ``level`` 0 to 3 trades compile time for speed; at level 0 large texts are compiled as quickly
-    as LLVM can.  Raises ``RuntimeError`` when the text is not well formed, which is a defect of
-    the compiler, never of the PTX.
+    as LLVM can, others when asked to.  Raises ``RuntimeError`` when the text is not well formed,
+    which is a defect of the compiler, never of the PTX.
     """
-    module, machine = optimised(text, level)
+    module, machine = optimised(text, level, quickly=quickly)
     return bytes(machine.emit_object(module))

@@ -21,7 +21,19 @@ class Variant(ctypes.Structure):
         ("check_id", _U32),
         ("region_count", _U32),
         ("reserved", _U32),
+        ("chunked", ctypes.c_void_p),
+        ("supply", ctypes.c_void_p),
     )
+
+
+class Chunked(ctypes.Structure):
+    """``va_chunked``."""
+
+    _fields_ = (("table", ctypes.c_void_p), ("facts", ctypes.c_void_p))
+
+
+SUPPLY = ctypes.CFUNCTYPE(ctypes.c_int, _U32, _U32, ctypes.c_void_p, ctypes.c_size_t)
+"""``va_supply``."""
 
 
 class Fault(ctypes.Structure):

@@ -6,6 +6,7 @@ in 32-bit registers, plus what addressing and the calling convention take.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from va100.jit import effects
@@ -28,18 +29,25 @@ def estimate_registers(layout: Layout, kernel: str) -> int:
 
 def _peak(flow: FlowGraph) -> int:
     """Largest sum of widths of registers alive at any instruction."""
-    live_in = _block_liveness(flow)
+    width = {name: _width(kind) for name, kind in flow.registers.items()}
+    effect = [
+        (i.guard is None, effects.writes(i, op), effects.reads(i, op))
+        for i, op in zip(flow.instructions, flow.operations, strict=True)
+    ]
+    live_in = _block_liveness(flow, effect)
     peak = 0
     for block in flow.blocks:
         alive: set[str] = set()
         for successor in block.successors:
             alive |= live_in[successor]
-        for i in range(block.end - 1, block.start - 1, -1):
-            instruction, operation = flow.instructions[i], flow.operations[i]
-            if instruction.guard is None:
-                alive -= set(effects.writes(instruction, operation))
-            alive |= {n for n in effects.reads(instruction, operation) if n in flow.registers}
-            peak = max(peak, sum(_width(flow.registers[n]) for n in alive))
+        total = sum(width[n] for n in alive)
+        for surely, written, read in reversed(effect[block.start : block.end]):
+            dead = alive.intersection(written) if surely else ()
+            alive.difference_update(dead)
+            fresh = {n for n in read if n in width and n not in alive}
+            alive |= fresh
+            total += sum(width[n] for n in fresh) - sum(width[n] for n in dead)
+            peak = max(peak, total)
     return peak
 
 
@@ -47,7 +55,11 @@ def _width(kind: PtxType) -> int:
     return 0 if kind is PtxType.PRED else max(kind.bits // 32, 1)
 
 
-def _block_liveness(flow: FlowGraph) -> list[set[str]]:
+_Effect = tuple[bool, tuple[str, ...], tuple[str, ...]]
+"""Whether an instruction surely writes what it writes, and what it writes and reads."""
+
+
+def _block_liveness(flow: FlowGraph, effect: Sequence[_Effect]) -> list[set[str]]:
     live: list[set[str]] = [set() for _ in flow.blocks]
     changed = True
     while changed:
@@ -56,11 +68,10 @@ def _block_liveness(flow: FlowGraph) -> list[set[str]]:
             alive: set[str] = set()
             for successor in block.successors:
                 alive |= live[successor]
-            for i in range(block.end - 1, block.start - 1, -1):
-                instruction, operation = flow.instructions[i], flow.operations[i]
-                if instruction.guard is None:
-                    alive -= set(effects.writes(instruction, operation))
-                alive |= {n for n in effects.reads(instruction, operation) if n in flow.registers}
+            for surely, written, read in reversed(effect[block.start : block.end]):
+                if surely:
+                    alive.difference_update(written)
+                alive.update(n for n in read if n in flow.registers)
             if alive != live[block.index]:
                 live[block.index] = alive
                 changed = True

@@ -44,7 +44,8 @@ class _Shapes:
         self.data: dict[str, Shape] = {}
         self.varying_predicates: set[str] = set()
         self.visits: dict[str, int] = {}
-        self.changed = False
+        self.changed: list[str] = []
+        """Registers that the instruction at hand has changed."""
 
     def bits(self, name: str) -> int:
         return self.flow.registers[name].bits
@@ -78,12 +79,12 @@ class _Shapes:
             if new == old:
                 return
         self.data[name] = new
-        self.changed = True
+        self.changed.append(name)
 
     def assign_predicate(self, name: str, *, is_uniform: bool) -> None:
         if not is_uniform and name not in self.varying_predicates:
             self.varying_predicates.add(name)
-            self.changed = True
+            self.changed.append(name)
 
     def is_uniform(self, operand: Operand | None) -> bool:
         if isinstance(operand, Not):
@@ -105,12 +106,23 @@ def converged_shapes(
     state = _Shapes(flow, block)
     for variable in register_parameters(flow.function.params):
         state.data[variable.name] = varying(variable.type.bits)
-    while True:
-        state.changed = False
-        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
-            _transfer(state, instruction, operation, is_kernel=is_kernel)
-        if not state.changed:
-            break
+    steps = list(zip(flow.instructions, flow.operations, strict=True))
+    inputs = [effects.reads(*step) for step in steps]
+    users: dict[str, list[int]] = {}
+    for index, names in enumerate(inputs):
+        for name in names:
+            users.setdefault(name, []).append(index)
+    due = bytearray(b"\1" * len(steps))
+    while any(due):
+        for index, step in enumerate(steps):
+            if not due[index]:
+                continue
+            due[index] = 0
+            state.changed.clear()
+            _transfer(state, *step, inputs[index], is_kernel=is_kernel)
+            for name in state.changed:
+                for user in users.get(name, ()):
+                    due[user] = 1
     data = {
         name: state.data.get(name, uniform(kind.bits))
         for name, kind in flow.registers.items()
@@ -127,14 +139,17 @@ def converged_shapes(
 
 
 def _transfer(
-    state: _Shapes, instruction: Instruction, operation: Operation, *, is_kernel: bool
+    state: _Shapes,
+    instruction: Instruction,
+    operation: Operation,
+    inputs: Sequence[str],
+    *,
+    is_kernel: bool,
 ) -> None:
     guard_uniform = instruction.guard is None or (
         instruction.guard.register not in state.varying_predicates
     )
-    sources_uniform = all(
-        state.is_uniform(Register(n)) for n in effects.reads(instruction, operation)
-    )
+    sources_uniform = all(state.is_uniform(Register(n)) for n in inputs)
     if effects.sets_carry(operation):
         state.assign_predicate(effects.CARRY, is_uniform=sources_uniform and guard_uniform)
     for name in effects.writes(instruction, operation):

@@ -329,6 +329,16 @@ class Worlds:
         if not c.is_kernel:
             c.label("exit_whole")
             c.line("ret i32 0")
+        self._write_edges()
+        if self.uses_above:
+            c.label("dispatch_above")
+            self._write_choice("%above", "", "stuck")
+            c.label("stuck")
+            self._write_stuck()
+
+    def _write_edges(self) -> None:
+        """Converged edges of loops that may wait: others get their turn now and then."""
+        c = self.c
         for label, target in self.edges.items():
             c.label(label)
             rested = self._spend()
@@ -338,11 +348,6 @@ class Worlds:
             c.begin_instruction(self.blocks[target].start)  # a deadlock is told to be here
             self._rest()
             c.line(f"br label %F{target}")
-        if self.uses_above:
-            c.label("dispatch_above")
-            self._write_choice("%above", "", "stuck")
-            c.label("stuck")
-            self._write_stuck()
 
     def _write_choice(self, word: str, first: str, empty: str) -> None:
         """Jump to the lowest block of a set."""

@@ -22,15 +22,18 @@ def arena() -> Arena:
     return Arena()
 
 
-@pytest.fixture(params=[0, 32], ids=["file", "registers"])
-def register_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Both ways the masked world keeps its registers."""
-    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", request.param)
+@pytest.fixture(params=["file", "registers", "chunks"])
+def register_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The ways the masked world keeps its registers, and functions compiled in chunks."""
+    blocks = 32 if request.param == "registers" else 0
+    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", blocks)
+    defaults = JitEngine.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "chunks", request.param == "chunks")
     return request.param
 
 
 @pytest.fixture
-def run(arena: Arena, register_mode: int) -> Run:
+def run(arena: Arena, register_mode: str) -> Run:
     """Run a kernel body of ``tests.helpers.kernels.kernel`` and give back its buffers."""
 
     def run_body(

@@ -300,3 +300,34 @@ def test_printf_of_lanes_that_parted() -> None:
 )  # fmt: skip
 def test_printf_formats(text: bytes, stores: str, want: bytes) -> None:
     assert _print(text, stores) == want
+
+
+def test_waiting_for_long_work_elsewhere_is_no_deadlock() -> None:
+    """One CTA only spins while the other computes for seconds without a sign of life."""
+    body = """
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra WAIT;
+    mov.u32 %r10, 1;
+    mov.u32 %r11, 0;
+WORK:
+    shl.b32 %r12, %r10, 13;
+    xor.b32 %r10, %r10, %r12;
+    shr.u32 %r12, %r10, 17;
+    xor.b32 %r10, %r10, %r12;
+    add.u32 %r11, %r11, 1;
+    setp.lt.u32 %p2, %r11, 1200000000;
+    @%p2 bra WORK;
+    st.global.u32 [%d60+4], %r10;
+    membar.gl;
+    mov.u32 %r13, 1;
+    st.volatile.global.u32 [%d60], %r13;
+    ret;
+WAIT:
+    ld.volatile.global.u32 %r4, [%d60];
+    setp.eq.u32 %p0, %r4, 0;
+    @%p0 bra WAIT;
+    ret;
+"""
+    (got,), _ = _run(kernel("test", "u64", body), [_zeros(2)], grid=(2,), workers=2)
+    assert got[0] == 1
+    assert got[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -178,8 +179,20 @@ def _remainder(p: Poly, op: Operation, a: Sequence[str]) -> str:
     return p.op(f"sub {kind} {a[0]}, {product}")
 
 
+_NUMBER: Final = re.compile(r"(?:splat \(i32 )?(-?\d+)\)?$")
+
+
+def _known_amount(amount: str) -> int | None:
+    """A 32-bit amount that is a literal."""
+    found = _NUMBER.match(amount)
+    return int(found[1]) & 0xFFFFFFFF if found else None
+
+
 def _shift_amount(p: Poly, bits: int, amount: str) -> str:
     """The 32-bit amount in the width of the value, clamped below LLVM's limit."""
+    known = _known_amount(amount)
+    if known is not None:
+        return p.const(bits, min(known, bits - 1))
     limit = p.const(32, bits - 1)
     low = p.call(
         f"llvm.umin.{p.suffix(32)}",
@@ -198,7 +211,8 @@ def _shift(p: Poly, op: Operation, a: Sequence[str], llvm: str) -> str:
     bits = op.type.bits
     kind = p.integer(bits)
     shifted = p.op(f"{llvm} {kind} {a[0]}, {_shift_amount(p, bits, a[1])}")
-    if llvm == "ashr":
+    known = _known_amount(a[1])
+    if llvm == "ashr" or (known is not None and known < bits):
         return shifted
     over = p.op(f"icmp ugt {p.integer(32)} {a[1]}, {p.const(32, bits - 1)}")
     return p.op(f"select {p.boolean} {over}, {kind} {p.const(bits, 0)}, {kind} {shifted}")
@@ -266,7 +280,8 @@ def _shift_clamped(p: Poly, llvm: str, value: str, amount: str) -> str:
     """A 64-bit shift by a 32-bit amount, zero (or all sign) from 64 on."""
     kind = p.integer(64)
     shifted = p.op(f"{llvm} {kind} {value}, {_shift_amount(p, 64, amount)}")
-    if llvm == "ashr":
+    known = _known_amount(amount)
+    if llvm == "ashr" or (known is not None and known < 64):
         return shifted
     over = p.op(f"icmp ugt {p.integer(32)} {amount}, {p.const(32, 63)}")
     return p.op(f"select {p.boolean} {over}, {kind} {p.const(64, 0)}, {kind} {shifted}")
@@ -400,6 +415,11 @@ def _prmt_selector(p: Poly, op: Operation, c: str) -> str:
 def _shf(p: Poly, op: Operation, a: Sequence[str]) -> str:
     """Funnel shift of ``{b, a}``: ``.l`` gives the high word, ``.r`` the low one."""
     kind = p.integer(32)
+    known = _known_amount(a[2])
+    if known is not None and (known < 32 or "wrap" in op.modifiers):
+        # What moves in from the other word, without going through 64 bits.
+        name, by = ("fshl" if "l" in op.modifiers else "fshr"), p.const(32, known % 32)
+        return p.call(f"llvm.{name}.{p.suffix(32)}", kind, [(kind, x) for x in (a[1], a[0], by)])
     if "wrap" in op.modifiers:
         amount = p.op(f"and {kind} {a[2]}, {p.const(32, 31)}")
     else:
