@@ -1,0 +1,206 @@
+// Pages: where they are kept, how they begin anew, and how events become cells.
+#include <algorithm>
+#include <cstring>
+
+#include "check_page.h"
+
+namespace va::check {
+namespace {
+
+constexpr size_t kCached = 1024;
+constexpr size_t kMostKept = 16384;        // pages kept for the next launch
+constexpr uint32_t kMostNumbers = 1u << 29;  // then the numbers of events begin anew
+constexpr size_t kMostMarks = 48;
+
+std::unordered_map<uint64_t, std::unique_ptr<Page>> g_pages;
+std::vector<std::unique_ptr<Page>> g_kept;
+
+struct Cached {
+  uint64_t number = ~uint64_t{0};
+  Page *page = nullptr;
+};
+Cached g_cache[kCached];
+
+void empty(Page *page) {
+  page->events.clear();
+  page->offsets.clear();
+  page->cells.clear();
+  page->lists.clear();
+  page->exact = page->split = page->narrow = false;
+}
+
+// An index with nothing in it.
+void renew(Page *page, uint64_t base, uint32_t bytes) {
+  empty(page);
+  page->base = base;
+  page->bytes = bytes;
+  page->shift = 2;
+  page->before = 0;
+  page->stale = 3;
+  page->has_strong = false;
+  page->written.assign((bytes + 3) / 4, 0);
+  page->read.assign((bytes + 3) / 4, 0);
+}
+
+std::unique_ptr<Page> fresh_page(uint64_t base) {
+  std::unique_ptr<Page> page;
+  if (g_kept.empty()) {
+    page = std::make_unique<Page>();
+  } else {
+    page = std::move(g_kept.back());
+    g_kept.pop_back();
+  }
+  renew(page.get(), base, kPageBytes);
+  return page;
+}
+
+// Copies that nobody has waited for outlast barriers.
+void plant_copies(CtaState &c, Page *page) {
+  for (uint32_t i = 0; i < c.warps.size(); i++)
+    for (PendingCopy &p : c.warps[i].copies) {
+      Event e;
+      e.cta = c.serial;
+      e.index = static_cast<uint32_t>(c.index);
+      e.epoch = c.warps[i].epoch;
+      e.gen = c.gen;
+      e.site = p.site;
+      e.mask = 1u << p.lane;
+      e.first = static_cast<uint32_t>(p.address - page->base);
+      e.bytes = static_cast<uint16_t>(p.bytes);
+      e.warp = static_cast<uint16_t>(i);
+      e.flags = kMarkWrite | kMarkCopy;
+      page->events.push_back(e);
+      p.event = page->last_number();
+      uint32_t end = (e.first + e.bytes + (1u << page->shift) - 1) >> page->shift;
+      for (uint32_t k = e.first >> page->shift; k < end; k++) page->written[k] = p.event << 2;
+    }
+}
+
+// ------------------------------------------------------------------ events to cells
+
+void keep_mark(Page *page, Cell *cell, const Mark &m) {
+  auto merge = [&](Mark *old) {
+    if (old->empty() || old->cta != m.cta || old->warp != m.warp || old->flags != m.flags ||
+        old->epoch != m.epoch)
+      return false;
+    old->mask |= m.mask;
+    old->site = m.site;
+    return true;
+  };
+  if (cell->read.empty()) {
+    cell->read = m;
+    return;
+  }
+  if (merge(&cell->read)) return;
+  if (!cell->more) {
+    page->lists.push_back(std::make_unique<std::vector<Mark>>());
+    cell->more = page->lists.back().get();
+  }
+  for (Mark &old : *cell->more)
+    if (merge(&old)) return;
+  if (cell->more->size() < kMostMarks) cell->more->push_back(m);
+}
+
+void keep_event(Page *page, const Event &e, uint32_t lane, uint32_t offset) {
+  uint32_t step = page->split ? 1 : 4;
+  Mark m = mark_of(e);
+  m.mask = 1u << lane;
+  for (uint32_t at = offset; at < offset + e.bytes; at += step) {
+    Cell *cell = &page->cells[at / step];
+    if (!e.writes() || e.strong()) {
+      keep_mark(page, cell, m);
+      continue;
+    }
+    cell->write = m;
+    cell->read = Mark{};
+    if (cell->more) cell->more->clear();
+  }
+}
+
+}  // namespace
+
+Mark mark_of(const Event &e) {
+  Mark m;
+  m.cta = e.cta;
+  m.index = e.index;
+  m.epoch = e.epoch;
+  m.mask = e.mask;
+  m.site = e.site;
+  m.warp = e.warp;
+  m.flags = e.flags;
+  return m;
+}
+
+uint32_t lane_at(const Page &page, const Event &e, uint32_t offset) {
+  auto lane = static_cast<uint32_t>(__builtin_ctz(e.mask));
+  if (e.shape == kRun) return offset < e.first ? lane : lane + (offset - e.first) / e.bytes;
+  if (e.shape == kSame) return lane;
+  uint32_t k = e.first;
+  for (uint32_t rest = e.mask; rest; rest &= rest - 1, k++) {
+    uint32_t size = 1u << page.shift, at = page.offsets[k];
+    if (at < offset + size && offset < at + e.bytes)
+      return static_cast<uint32_t>(__builtin_ctz(rest));
+  }
+  return lane;
+}
+
+void make_exact(Page *page) {
+  if (page->exact) return;
+  page->exact = true;
+  page->split = page->shift < 2;
+  page->cells.assign(page->split ? page->bytes : (page->bytes + 3) / 4, Cell{});
+  for (const Event &e : page->events) {
+    uint32_t k = e.first;
+    for (uint32_t rest = e.mask; rest; rest &= rest - 1, k++) {
+      auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
+      uint32_t nth = k - e.first;
+      uint32_t offset = e.first;
+      if (e.shape == kRun) offset += nth * e.bytes;
+      if (e.shape == kGather) offset = page->offsets[k];
+      keep_event(page, e, lane, offset);
+    }
+  }
+}
+
+Page *global_page(uint64_t address) {
+  uint64_t number = address / kPageBytes;
+  Cached &cached = g_cache[number % kCached];
+  if (cached.number == number) return cached.page;
+  auto &slot = g_pages[number];
+  if (!slot) slot = fresh_page(number * kPageBytes);
+  cached = {number, slot.get()};
+  return slot.get();
+}
+
+Page *shared_page(CtaState &c) {
+  if (!c.page) c.page.reset(new Page);
+  Page *page = c.page.get();
+  if (page->owner == c.serial && page->gen == c.gen) return page;
+  auto base = reinterpret_cast<uint64_t>(c.cta->shared);
+  uint32_t bytes = c.cta->warps[0].view.shared_bytes;
+  if (page->base != base || page->bytes != bytes || page->last_number() >= kMostNumbers) {
+    renew(page, base, bytes);
+  } else {
+    page->before = page->last_number();
+    page->stale = page->before << 2 | 3;
+    empty(page);
+  }
+  page->owner = c.serial;
+  page->gen = c.gen;
+  plant_copies(c, page);
+  return page;
+}
+
+void delete_page(Page *page) { delete page; }
+
+void forget_pages() {
+  for (auto &[number, page] : g_pages) {
+    if (g_kept.size() >= kMostKept) break;
+    if (page->events.capacity() <= 4096 && page->cells.capacity() == 0)
+      g_kept.push_back(std::move(page));
+  }
+  g_pages.clear();
+  for (Cached &cached : g_cache) cached = Cached{};
+}
+
+}  // namespace va::check
