@@ -5,6 +5,7 @@
 #include "arrays.h"
 #include "blocks.h"
 #include "driver_api.h"
+#include "physical.h"
 #include "va100/check.h"
 
 namespace va {
@@ -19,6 +20,9 @@ struct Side {
 };
 
 int device_holding(uint64_t address) {
+  va_allocation found;
+  if (is_virtual(address))
+    return va_arena_find(address, &found) && found.device < VA_DEVICES ? found.device : -1;
   const int region = static_cast<int>((address - VA_ARENA_BASE) >> VA_DEVICE_SHIFT);
   return in_arena(address) && region < VA_DEVICES ? region : -1;
 }

@@ -272,3 +272,5 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 typedef void (*CUhostFn)(void *user_data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_data);
 }
+
+#include "memory_types.h"

@@ -42,8 +42,6 @@ CUresult cuEventCreate(CUevent *handle, unsigned int flags) {
   Context &context = healthy_context();
   if (flags > 7 || (flags & kInterprocess && !(flags & kDisableTiming)))
     return CUDA_ERROR_INVALID_VALUE;
-  if (flags & kInterprocess)
-    return CUDA_ERROR_NOT_SUPPORTED;
   auto event = std::make_unique<Event>();
   event->context = &context;
   event->flags = flags;

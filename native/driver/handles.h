@@ -21,7 +21,8 @@ enum class Kind : uint64_t {
   kLink = 0x18,
   kPool = 0x19,
   kTexture = 0x1A, // numbers of the table of textures and surfaces, which begin with it
-  kArray = 0x1B
+  kArray = 0x1B,
+  kPhysical = 0x30
 };
 
 inline Kind kind_of(const void *handle) {

@@ -28,14 +28,33 @@ struct Library;
 
 constexpr int kAttributeLimit = 256;
 
-struct Pool {
+class SharedFile;
+
+// Where stream-ordered allocations come from.
+struct PoolState {
   CUmemoryPool handle = nullptr;
   int device = 0;
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  int alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  int handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  uint64_t max_bytes = 0; // 0: as much as there is
   bool built_in = false;
+  bool imported = false;
   std::array<int, 4> reuse{{0, 1, 1, 1}}; // by attribute number 1 to 3
   uint64_t release_threshold = 0;
-  uint64_t used = 0, used_high = 0;
-  int access = 3; // read and write from its own device
+  // Bytes of live allocations, and bytes held for them and for coming ones.
+  uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+  uint64_t slack = 0; // reserved and not used
+  bool listed = false; // among the pools that have slack
+  uint64_t live = 0;   // allocations
+  bool destroyed = false; // goes when its last allocation does
+  std::map<int, int> access; // by region, where it differs from the default
+  std::shared_ptr<SharedFile> file; // of a pool that is shared between processes
+};
+
+// Never freed, but used again: another thread may just be settling it.
+struct Pool : PoolState {
+  std::mutex mutex;
 };
 
 struct Device {

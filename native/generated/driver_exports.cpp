@@ -270,10 +270,24 @@ VA_ENTRY CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 }
 VA_ENTRY CUresult cuMemBatchDecompressAsync(void) { return va::refuse("cuMemBatchDecompressAsync"); }
 VA_ENTRY CUresult cuMemBatchDecompressAsync_ptsz(void) { return va::refuse("cuMemBatchDecompressAsync_ptsz"); }
-VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync(void) { return va::refuse("cuMemDiscardAndPrefetchBatchAsync"); }
-VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(void) { return va::refuse("cuMemDiscardAndPrefetchBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemDiscardBatchAsync(void) { return va::refuse("cuMemDiscardBatchAsync"); }
-VA_ENTRY CUresult cuMemDiscardBatchAsync_ptsz(void) { return va::refuse("cuMemDiscardBatchAsync_ptsz"); }
+VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
 VA_ENTRY CUresult cuMemFree(void) { return va::refuse("cuMemFree"); }
 VA_ENTRY CUresult cuMemFreeHost(void *pointer) {
   return va::guarded([&] { return va::api::cuMemFreeHost(pointer); });
@@ -326,10 +340,22 @@ VA_ENTRY CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t count, 
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemPrefetchAsync_v2(address, count, location, flags, stream); });
 }
-VA_ENTRY CUresult cuMemPrefetchBatchAsync(void) { return va::refuse("cuMemPrefetchBatchAsync"); }
-VA_ENTRY CUresult cuMemPrefetchBatchAsync_ptsz(void) { return va::refuse("cuMemPrefetchBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemRangeGetAttribute(void) { return va::refuse("cuMemRangeGetAttribute"); }
-VA_ENTRY CUresult cuMemRangeGetAttributes(void) { return va::refuse("cuMemRangeGetAttributes"); }
+VA_ENTRY CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count) {
+  return va::guarded([&] { return va::api::cuMemRangeGetAttribute(data, data_size, attribute, address, count); });
+}
+VA_ENTRY CUresult cuMemRangeGetAttributes(void **data, size_t *data_sizes, CUmem_range_attribute *attributes, size_t num_attributes, CUdeviceptr address, size_t count) {
+  if (!data || !data_sizes || !attributes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemRangeGetAttributes(data, data_sizes, attributes, num_attributes, address, count); });
+}
 VA_ENTRY CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return va::guarded([&] { return va::api::cuPointerGetAttribute(data, attribute, ptr); });
 }
@@ -391,8 +417,13 @@ VA_ENTRY CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pool
 VA_ENTRY CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return va::guarded([&] { return va::api::cuMemPoolDestroy(pool); });
 }
-VA_ENTRY CUresult cuMemPoolExportPointer(void) { return va::refuse("cuMemPoolExportPointer"); }
-VA_ENTRY CUresult cuMemPoolExportToShareableHandle(void) { return va::refuse("cuMemPoolExportToShareableHandle"); }
+VA_ENTRY CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *share_data_out, CUdeviceptr ptr) {
+  if (!share_data_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolExportPointer(share_data_out, ptr); });
+}
+VA_ENTRY CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemPoolExportToShareableHandle(handle_out, pool, handle_type, flags); });
+}
 VA_ENTRY CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool mem_pool, CUmemLocation *location) {
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemPoolGetAccess(flags, mem_pool, location); });
@@ -400,8 +431,14 @@ VA_ENTRY CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool mem_
 VA_ENTRY CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
   return va::guarded([&] { return va::api::cuMemPoolGetAttribute(pool, attribute, value); });
 }
-VA_ENTRY CUresult cuMemPoolImportFromShareableHandle(void) { return va::refuse("cuMemPoolImportFromShareableHandle"); }
-VA_ENTRY CUresult cuMemPoolImportPointer(void) { return va::refuse("cuMemPoolImportPointer"); }
+VA_ENTRY CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolImportFromShareableHandle(pool_out, handle, handle_type, flags); });
+}
+VA_ENTRY CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *share_data) {
+  if (!ptr_out || !share_data) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolImportPointer(ptr_out, pool, share_data); });
+}
 VA_ENTRY CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
   if (!map) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemPoolSetAccess(pool, map, count); });
@@ -1380,22 +1417,56 @@ VA_ENTRY CUresult cuLogicalEndpointIdReserve(void) { return va::refuse("cuLogica
 VA_ENTRY CUresult cuLogicalEndpointImport(void) { return va::refuse("cuLogicalEndpointImport"); }
 VA_ENTRY CUresult cuLogicalEndpointQuery(void) { return va::refuse("cuLogicalEndpointQuery"); }
 VA_ENTRY CUresult cuLogicalEndpointUnbind(void) { return va::refuse("cuLogicalEndpointUnbind"); }
-VA_ENTRY CUresult cuMemAddressFree(void) { return va::refuse("cuMemAddressFree"); }
-VA_ENTRY CUresult cuMemAddressReserve(void) { return va::refuse("cuMemAddressReserve"); }
-VA_ENTRY CUresult cuMemCreate(void) { return va::refuse("cuMemCreate"); }
-VA_ENTRY CUresult cuMemExportToShareableHandle(void) { return va::refuse("cuMemExportToShareableHandle"); }
-VA_ENTRY CUresult cuMemGetAccess(void) { return va::refuse("cuMemGetAccess"); }
-VA_ENTRY CUresult cuMemGetAllocationGranularity(void) { return va::refuse("cuMemGetAllocationGranularity"); }
-VA_ENTRY CUresult cuMemGetAllocationPropertiesFromHandle(void) { return va::refuse("cuMemGetAllocationPropertiesFromHandle"); }
+VA_ENTRY CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  return va::guarded([&] { return va::api::cuMemAddressFree(ptr, size); });
+}
+VA_ENTRY CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags) {
+  if (!ptr) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemAddressReserve(ptr, size, alignment, addr, flags); });
+}
+VA_ENTRY CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties, uint64_t flags) {
+  if (!handle || !properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemCreate(handle, size, properties, flags); });
+}
+VA_ENTRY CUresult cuMemExportToShareableHandle(void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemExportToShareableHandle(shareable_handle, handle, handle_type, flags); });
+}
+VA_ENTRY CUresult cuMemGetAccess(uint64_t *flags, const CUmemLocation *location, CUdeviceptr ptr) {
+  if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAccess(flags, location, ptr); });
+}
+VA_ENTRY CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option) {
+  if (!granularity || !properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAllocationGranularity(granularity, properties, option); });
+}
+VA_ENTRY CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle) {
+  if (!properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAllocationPropertiesFromHandle(properties, handle); });
+}
 VA_ENTRY CUresult cuMemGetHandleForAddressRange(void) { return va::refuse("cuMemGetHandleForAddressRange"); }
-VA_ENTRY CUresult cuMemImportFromShareableHandle(void) { return va::refuse("cuMemImportFromShareableHandle"); }
-VA_ENTRY CUresult cuMemMap(void) { return va::refuse("cuMemMap"); }
+VA_ENTRY CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType sh_handle_type) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemImportFromShareableHandle(handle, os_handle, sh_handle_type); });
+}
+VA_ENTRY CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemMap(ptr, size, offset, handle, flags); });
+}
 VA_ENTRY CUresult cuMemMapArrayAsync(void) { return va::refuse("cuMemMapArrayAsync"); }
 VA_ENTRY CUresult cuMemMapArrayAsync_ptsz(void) { return va::refuse("cuMemMapArrayAsync_ptsz"); }
-VA_ENTRY CUresult cuMemRelease(void) { return va::refuse("cuMemRelease"); }
-VA_ENTRY CUresult cuMemRetainAllocationHandle(void) { return va::refuse("cuMemRetainAllocationHandle"); }
-VA_ENTRY CUresult cuMemSetAccess(void) { return va::refuse("cuMemSetAccess"); }
-VA_ENTRY CUresult cuMemUnmap(void) { return va::refuse("cuMemUnmap"); }
+VA_ENTRY CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return va::guarded([&] { return va::api::cuMemRelease(handle); });
+}
+VA_ENTRY CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemRetainAllocationHandle(handle, addr); });
+}
+VA_ENTRY CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+  if (!desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemSetAccess(ptr, size, desc, count); });
+}
+VA_ENTRY CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  return va::guarded([&] { return va::api::cuMemUnmap(ptr, size); });
+}
 VA_ENTRY CUresult cuMulticastAddDevice(void) { return va::refuse("cuMulticastAddDevice"); }
 VA_ENTRY CUresult cuMulticastBindAddr(void) { return va::refuse("cuMulticastBindAddr"); }
 VA_ENTRY CUresult cuMulticastBindAddr_v2(void) { return va::refuse("cuMulticastBindAddr_v2"); }
@@ -1533,12 +1604,29 @@ VA_ENTRY CUresult cuExternalMemoryGetMappedBuffer(void) { return va::refuse("cuE
 VA_ENTRY CUresult cuExternalMemoryGetMappedMipmappedArray(void) { return va::refuse("cuExternalMemoryGetMappedMipmappedArray"); }
 VA_ENTRY CUresult cuImportExternalMemory(void) { return va::refuse("cuImportExternalMemory"); }
 VA_ENTRY CUresult cuImportExternalSemaphore(void) { return va::refuse("cuImportExternalSemaphore"); }
-VA_ENTRY CUresult cuIpcCloseMemHandle(void) { return va::refuse("cuIpcCloseMemHandle"); }
-VA_ENTRY CUresult cuIpcGetEventHandle(void) { return va::refuse("cuIpcGetEventHandle"); }
-VA_ENTRY CUresult cuIpcGetMemHandle(void) { return va::refuse("cuIpcGetMemHandle"); }
-VA_ENTRY CUresult cuIpcOpenEventHandle(void) { return va::refuse("cuIpcOpenEventHandle"); }
-VA_ENTRY CUresult cuIpcOpenMemHandle(void) { return va::refuse("cuIpcOpenMemHandle"); }
-VA_ENTRY CUresult cuIpcOpenMemHandle_v2(void) { return va::refuse("cuIpcOpenMemHandle_v2"); }
+VA_ENTRY CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  return va::guarded([&] { return va::api::cuIpcCloseMemHandle(address); });
+}
+VA_ENTRY CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcGetEventHandle(handle, event); });
+}
+VA_ENTRY CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcGetMemHandle(handle, address); });
+}
+VA_ENTRY CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
+  if (!event) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenEventHandle(event, handle); });
+}
+VA_ENTRY CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags) {
+  if (!address) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenMemHandle(address, handle, flags); });
+}
+VA_ENTRY CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags) {
+  if (!address) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenMemHandle_v2(address, handle, flags); });
+}
 VA_ENTRY CUresult cuSignalExternalSemaphoresAsync(void) { return va::refuse("cuSignalExternalSemaphoresAsync"); }
 VA_ENTRY CUresult cuSignalExternalSemaphoresAsync_ptsz(void) { return va::refuse("cuSignalExternalSemaphoresAsync_ptsz"); }
 VA_ENTRY CUresult cuWaitExternalSemaphoresAsync(void) { return va::refuse("cuWaitExternalSemaphoresAsync"); }

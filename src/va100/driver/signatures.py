@@ -10,8 +10,15 @@ are ``c_void_p``, structures by value are integers of their size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ctypes import c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint32, c_uint64, c_ushort, c_void_p
+from ctypes import Structure, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint32, c_uint64, c_ushort, c_void_p
 from typing import Any, Final
+
+
+class Bytes64(Structure):
+    """A handle to be passed between processes, by value."""
+
+    _fields_ = (("bytes", c_ubyte * 64),)
+
 
 SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuDriverGetVersion": (c_void_p,),
@@ -82,6 +89,10 @@ SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuMemAllocManaged": (c_void_p, c_size_t, c_uint),
     "cuMemAllocPitch_v2": (c_void_p, c_void_p, c_size_t, c_size_t, c_uint),
     "cuMemAlloc_v2": (c_void_p, c_size_t),
+    "cuMemDiscardAndPrefetchBatchAsync": (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
+    "cuMemDiscardAndPrefetchBatchAsync_ptsz": (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
+    "cuMemDiscardBatchAsync": (c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
+    "cuMemDiscardBatchAsync_ptsz": (c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
     "cuMemFreeHost": (c_void_p,),
     "cuMemFree_v2": (c_uint64,),
     "cuMemGetAddressRange_v2": (c_void_p, c_void_p, c_uint64),
@@ -96,6 +107,10 @@ SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuMemPrefetchAsync_ptsz": (c_uint64, c_size_t, c_int, c_void_p),
     "cuMemPrefetchAsync_v2": (c_uint64, c_size_t, c_uint64, c_uint, c_void_p),
     "cuMemPrefetchAsync_v2_ptsz": (c_uint64, c_size_t, c_uint64, c_uint, c_void_p),
+    "cuMemPrefetchBatchAsync": (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
+    "cuMemPrefetchBatchAsync_ptsz": (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_uint64, c_void_p),
+    "cuMemRangeGetAttribute": (c_void_p, c_size_t, c_int, c_uint64, c_size_t),
+    "cuMemRangeGetAttributes": (c_void_p, c_void_p, c_void_p, c_size_t, c_uint64, c_size_t),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
     "cuPointerGetAttributes": (c_uint, c_void_p, c_void_p, c_uint64),
     "cuPointerSetAttribute": (c_void_p, c_int, c_uint64),
@@ -112,8 +127,12 @@ SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuMemGetMemPool": (c_void_p, c_void_p, c_int),
     "cuMemPoolCreate": (c_void_p, c_void_p),
     "cuMemPoolDestroy": (c_void_p,),
+    "cuMemPoolExportPointer": (c_void_p, c_uint64),
+    "cuMemPoolExportToShareableHandle": (c_void_p, c_void_p, c_int, c_uint64),
     "cuMemPoolGetAccess": (c_void_p, c_void_p, c_void_p),
     "cuMemPoolGetAttribute": (c_void_p, c_int, c_void_p),
+    "cuMemPoolImportFromShareableHandle": (c_void_p, c_void_p, c_int, c_uint64),
+    "cuMemPoolImportPointer": (c_void_p, c_void_p, c_void_p),
     "cuMemPoolSetAccess": (c_void_p, c_void_p, c_size_t),
     "cuMemPoolSetAttribute": (c_void_p, c_int, c_void_p),
     "cuMemPoolTrimTo": (c_void_p, c_size_t),
@@ -322,6 +341,19 @@ SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuProfilerInitialize": (c_void_p, c_void_p, c_int),
     "cuProfilerStart": (),
     "cuProfilerStop": (),
+    "cuMemAddressFree": (c_uint64, c_size_t),
+    "cuMemAddressReserve": (c_void_p, c_size_t, c_size_t, c_uint64, c_uint64),
+    "cuMemCreate": (c_void_p, c_size_t, c_void_p, c_uint64),
+    "cuMemExportToShareableHandle": (c_void_p, c_uint64, c_int, c_uint64),
+    "cuMemGetAccess": (c_void_p, c_void_p, c_uint64),
+    "cuMemGetAllocationGranularity": (c_void_p, c_void_p, c_int),
+    "cuMemGetAllocationPropertiesFromHandle": (c_void_p, c_uint64),
+    "cuMemImportFromShareableHandle": (c_void_p, c_void_p, c_int),
+    "cuMemMap": (c_uint64, c_size_t, c_size_t, c_uint64, c_uint64),
+    "cuMemRelease": (c_uint64,),
+    "cuMemRetainAllocationHandle": (c_void_p, c_void_p),
+    "cuMemSetAccess": (c_uint64, c_size_t, c_void_p, c_size_t),
+    "cuMemUnmap": (c_uint64, c_size_t),
     "cuArray3DCreate_v2": (c_void_p, c_void_p),
     "cuArray3DGetDescriptor_v2": (c_void_p, c_void_p),
     "cuArrayCreate_v2": (c_void_p, c_void_p),
@@ -335,4 +367,10 @@ SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "cuTexObjectGetResourceDesc": (c_void_p, c_uint64),
     "cuTexObjectGetResourceViewDesc": (c_void_p, c_uint64),
     "cuTexObjectGetTextureDesc": (c_void_p, c_uint64),
+    "cuIpcCloseMemHandle": (c_uint64,),
+    "cuIpcGetEventHandle": (c_void_p, c_void_p),
+    "cuIpcGetMemHandle": (c_void_p, c_uint64),
+    "cuIpcOpenEventHandle": (c_void_p, Bytes64),
+    "cuIpcOpenMemHandle": (c_void_p, Bytes64, c_uint),
+    "cuIpcOpenMemHandle_v2": (c_void_p, Bytes64, c_uint),
 }
