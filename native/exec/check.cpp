@@ -205,20 +205,24 @@ void note_site(const State &s, WarpOrder &warp, uint32_t lanes, uint32_t site) {
   for (uint32_t m = lanes; m; m &= m - 1) warp.last_site[__builtin_ctz(m)] = site;
 }
 
-Form form_of(uint32_t lanes, const uint64_t *addresses, uint64_t bytes) {
+Form form_of(const Access &a, uint32_t lanes, const uint64_t *addresses) {
   Form form;
   form.first = static_cast<uint32_t>(__builtin_ctz(lanes));
-  form.count = static_cast<uint32_t>(__builtin_popcount(lanes));
   uint32_t low = lanes >> form.first;
+  bool whole = lanes == kAllLanes;
+  form.count = whole ? uint32_t{VA_LANES} : static_cast<uint32_t>(__builtin_popcount(lanes));
   if (low & (low + 1)) return form;
-  const uint64_t *at = addresses + form.first;
-  uint64_t row = 0, same = 0;
-  for (uint32_t i = 0; i < form.count; i++) {
-    row |= at[i] ^ (at[0] + i * bytes);
-    same |= at[i] ^ at[0];
+  if (a.group == VA_LANES || (a.group && whole)) {
+    form.group = std::min(a.group, form.count);
+    form.same = a.same;
+    return form;
   }
-  form.same = !same;
-  form.row = !row && !form.same;
+  const uint64_t *at = addresses + form.first;
+  uint64_t step = form.count > 1 ? at[1] - at[0] : 0, other = 0;
+  if (step && step != a.lane_bytes()) return form;
+  for (uint32_t i = 1; i < form.count; i++) other |= (at[i] - at[i - 1]) ^ step;
+  form.group = other ? 0 : form.count;
+  form.same = !step;
   return form;
 }
 
@@ -248,7 +252,7 @@ void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const ui
   WarpOrder &warp = warp_state(c, w);
   note_site(s, warp, lanes, a.site);
   if (!(s.tools & (VA_CHECK_MEMORY | VA_CHECK_INIT | VA_CHECK_RACE))) return;
-  Form form = form_of(lanes, addresses, a.lane_bytes());
+  Form form = form_of(a, lanes, addresses);
   Ground ground;
   if (!find_ground(s, c, w, a, lanes, addresses, form, &ground))
     return check_each_lane(s, c, w, a, lanes, addresses, values, limit);

@@ -7,12 +7,17 @@
 
 #include "check_page.h"
 
+// Small structures are written field by field and read soon after: read as wide vectors, they
+// would wait for every store.
+#pragma GCC optimize("no-tree-slp-vectorize")
+
 namespace va::check {
 namespace {
 
 constexpr size_t kMostParts = 8;        // of an access, in a row each; beyond: lane by lane
 constexpr size_t kMostEvents = 1 << 14;  // of a page; then it goes over to cells
 constexpr uint32_t kMostMulti = 8;
+constexpr uint32_t kKeptOfSite = 48;
 
 // Lanes that follow one another and go to one place, or to places in a row.
 struct Part {
@@ -31,6 +36,8 @@ struct Touch {
   Event event;  // but for where
   uint32_t bytes;
   uint32_t space;
+  bool narrow;    // of CTA scope where other CTAs may come: judged by cells
+  bool lockstep;  // volatile, of shared memory: races are told of within a warp
 };
 
 // The part of a page that lanes touch.
@@ -39,12 +46,13 @@ struct Span {
   uint32_t lane, count;
   uint32_t offset;
   bool same;
+  uint32_t bytes;           // of all lanes
   uint32_t first, entries;  // of the index
 };
 
 Touch touch_of(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t space) {
   const WarpOrder &warp = c.warps[w->warp_id];
-  Touch t{s, c, w, warp, a, Event{}, a.lane_bytes(), space};
+  Touch t{s, c, w, warp, a, Event{}, a.lane_bytes(), space, false, false};
   t.event.cta = c.serial;
   t.event.index = static_cast<uint32_t>(c.index);
   t.event.epoch = warp.epoch;
@@ -53,6 +61,8 @@ Touch touch_of(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t spac
   t.event.bytes = static_cast<uint16_t>(t.bytes);
   t.event.warp = static_cast<uint16_t>(w->warp_id);
   t.event.flags = flags_of(a);
+  t.narrow = (t.event.flags & kMarkCtaScope && space == kGlobal) || s.on(VA_CHECK_CELLS);
+  t.lockstep = a.order == kVolatile && space == kShared;
   return t;
 }
 
@@ -120,112 +130,7 @@ bool all_before(const Touch &t, const Span &p, const Entries &index) {
   return true;
 }
 
-bool lacks_order(const Touch &t, const Span &p) {
-  const Page &page = *p.page;
-  if (!all_before(t, p, page.written)) return true;
-  bool strong = t.a.strong(), writes = t.a.writes();
-  if (writes && !all_before(t, p, page.read)) return true;
-  if (!page.has_strong) return false;
-  // Strong accesses do not race; but volatile ones of one warp are told of.
-  bool all = !strong || (t.a.order == kVolatile && t.space == kShared);
-  if (all && !all_before(t, p, page.strong_written)) return true;
-  return all && writes && !all_before(t, p, page.strong_read);
-}
-
-// ------------------------------------------------------------------ entering
-
-uint32_t number_of(Page *page, const Touch &t, const Span &p) {
-  Event e = t.event;
-  e.mask = mask_of(p.lane, p.count);
-  e.first = p.offset;
-  e.shape = p.same ? kSame : kRun;
-  page->events.push_back(e);
-  return page->last_number();
-}
-
-// How far apart an entry's threads and a lane of ours are.
-uint32_t level_with(const Touch &t, const Page &page, uint32_t entry, uint32_t offset,
-                    uint32_t lane) {
-  if (!page.live(entry)) return kOneThread;
-  const Event &e = page.event(entry);
-  uint32_t level = entry & 3;
-  if (e.cta != t.c.serial) return kMany;
-  if (e.warp != t.event.warp) return std::max<uint32_t>(level, kOneCta);
-  if (level == kOneThread && lane_at(page, e, offset) != lane) return kOneWarp;
-  return level;
-}
-
-// An access that changes nothing: the same place of the program did it before, in this epoch.
-bool known_already(const Touch &t, const Span &p, const Entries &index) {
-  const uint32_t *entries = &index[p.first];
-  uint32_t first = entries[0];
-  if (!p.page->live(first)) return false;
-  const Event &e = p.page->event(first);
-  if (e.site != t.a.site || e.epoch != t.event.epoch || e.gen != t.event.gen ||
-      e.flags != t.event.flags || !alike(t, p, e))
-    return false;
-  uint32_t other = 0;
-  for (uint32_t i = 1; i < p.entries; i++) other |= entries[i] ^ first;
-  return !other;
-}
-
-void enter_among(const Touch &t, const Span &p, Entries *index) {
-  if (known_already(t, p, *index)) return;
-  Page *page = p.page;
-  uint32_t *entries = &(*index)[p.first];
-  uint32_t least = p.same && p.count > 1 ? kOneWarp : kOneThread;
-  uint32_t first = entries[0], other = 0;
-  for (uint32_t i = 1; i < p.entries; i++) other |= entries[i] ^ first;
-  if (!any_live(entries, p.entries, page->stale)) {
-    std::fill_n(entries, p.entries, number_of(page, t, p) << 2 | least);
-    return;
-  }
-  if (!other) {  // all alike
-    const Event &e = page->event(first);
-    uint32_t level = level_with(t, *page, first, p.offset, p.lane);
-    if (level == kOneThread && !alike(t, p, e)) level = kOneWarp;
-    level = std::max(level, least);
-    std::fill_n(entries, p.entries, number_of(page, t, p) << 2 | level);
-    return;
-  }
-  uint32_t number = number_of(page, t, p);
-  for (uint32_t i = 0; i < p.entries; i++) {
-    uint32_t offset = (p.first + i) << page->shift, lane = p.lane;
-    if (!p.same && offset > p.offset) lane += (offset - p.offset) / t.bytes;
-    uint32_t level = level_with(t, *page, entries[i], offset, lane);
-    entries[i] = number << 2 | std::max(level, least);
-  }
-}
-
-void use_strong(Page *page) {
-  if (page->has_strong) return;
-  page->has_strong = true;
-  page->strong_written.assign(page->written.size(), 0);
-  page->strong_read.assign(page->written.size(), 0);
-}
-
-void clear(const Span &p, Entries *index) { std::fill_n(&(*index)[p.first], p.entries, 0u); }
-
-void enter(const Touch &t, const Span &p) {
-  Page *page = p.page;
-  if (t.a.strong()) {
-    use_strong(page);
-    enter_among(t, p, t.a.writes() ? &page->strong_written : &page->strong_read);
-    return;
-  }
-  if (!t.a.writes()) {
-    enter_among(t, p, &page->read);
-    return;
-  }
-  // All before is before this write; what comes later is judged by it.
-  std::fill_n(&page->written[p.first], p.entries, number_of(page, t, p) << 2);
-  clear(p, &page->read);
-  if (!page->has_strong) return;
-  clear(p, &page->strong_written);
-  clear(p, &page->strong_read);
-}
-
-// ------------------------------------------------------------------ spans
+// ------------------------------------------------------------------ entering events
 
 void finer(Entries *entries, uint32_t times) {
   Entries made(entries->size() * times);
@@ -233,9 +138,9 @@ void finer(Entries *entries, uint32_t times) {
   *entries = std::move(made);
 }
 
-// Entries small enough for accesses of so many bytes.
-void refine(Page *page, uint64_t parts) {
-  auto shift = static_cast<uint32_t>(__builtin_ctzll(parts | 4));
+// Entries small enough for all that was touched.
+void refine(Page *page) {
+  auto shift = static_cast<uint32_t>(__builtin_ctz(page->parts));
   if (shift >= page->shift) return;
   uint32_t times = 1u << (page->shift - shift);
   finer(&page->written, times);
@@ -247,18 +152,193 @@ void refine(Page *page, uint64_t parts) {
   page->shift = shift;
 }
 
+// How far apart an entry's threads and a lane of an event are.
+uint32_t level_with(const Page &page, uint32_t entry, const Event &now, uint32_t offset,
+                    uint32_t lane) {
+  if (!page.live(entry)) return kOneThread;
+  const Event &e = page.event(entry);
+  uint32_t level = entry & 3;
+  if (e.cta != now.cta) return kMany;
+  if (e.warp != now.warp) return std::max<uint32_t>(level, kOneCta);
+  if (level == kOneThread && lane_at(page, e, offset) != lane) return kOneWarp;
+  return level;
+}
+
+void enter_lanes(const Page &page, const Event &e, uint32_t number, uint32_t offset, uint32_t span,
+                 Entries *index) {
+  uint32_t first = offset >> page.shift, end = ((offset + span - 1) >> page.shift) + 1;
+  uint32_t *entries = index->data();
+  auto leader = static_cast<uint32_t>(__builtin_ctz(e.mask));
+  uint32_t least = e.shape == kSame && (e.mask & (e.mask - 1)) ? kOneWarp : kOneThread;
+  if (!any_live(entries + first, end - first, page.stale)) {
+    std::fill(entries + first, entries + end, number << 2 | least);
+    return;
+  }
+  for (uint32_t i = first; i < end; i++) {
+    uint32_t at = i << page.shift, lane = leader;
+    if (e.shape == kRun && at > offset) lane += (at - offset) / e.bytes;
+    entries[i] = number << 2 | std::max(level_with(page, entries[i], e, at, lane), least);
+  }
+}
+
+void enter_gathered(const Page &page, const Event &e, uint32_t number, Entries *index) {
+  uint32_t k = e.first;
+  for (uint32_t rest = e.mask; rest; rest &= rest - 1, k++) {
+    Event one = e;
+    one.mask = rest & -rest;
+    one.shape = kSame;
+    enter_lanes(page, one, number, page.offsets[k], e.bytes, index);
+  }
+}
+
+// Enter what is only logged so far.
+void settle(Page *page) {
+  refine(page);
+  for (size_t end = page->events.size() - page->open; page->entered < end; page->entered++) {
+    const Event &e = page->events[page->entered];
+    if (e.writes() && !e.strong()) continue;
+    if (e.strong() && !page->has_strong) {
+      page->has_strong = true;
+      page->strong_written.assign(page->written.size(), 0);
+      page->strong_read.assign(page->written.size(), 0);
+    }
+    Entries *index = e.strong() ? e.writes() ? &page->strong_written : &page->strong_read
+                                : &page->read;
+    auto number = page->before + static_cast<uint32_t>(page->entered) + 1;
+    if (e.shape == kGather) {
+      enter_gathered(*page, e, number, index);
+      continue;
+    }
+    auto lanes = static_cast<uint32_t>(__builtin_popcount(e.mask));
+    enter_lanes(*page, e, number, e.first, e.shape == kRun ? lanes * e.bytes : e.bytes, index);
+  }
+}
+
+// Drop events that no entry names, but for some of each place of the program; false when most stay.
+bool shrink(const CtaState &c, Page *page) {
+  for (const WarpOrder &warp : c.warps)
+    if (!warp.copies.empty()) return false;
+  settle(page);
+  std::vector<bool> named(page->events.size());
+  Entries *const indices[] = {&page->written, &page->read, &page->strong_written,
+                              &page->strong_read};
+  for (const Entries *index : indices)
+    for (uint32_t entry : *index)
+      if (page->live(entry)) named[(entry >> 2) - page->before - 1] = true;
+  std::unordered_map<uint32_t, uint32_t> kept_of_site;
+  std::vector<Event> events;
+  std::vector<uint32_t> offsets, renumbered(page->events.size());
+  for (size_t i = 0; i < page->events.size(); i++) {
+    Event e = page->events[i];
+    if (!named[i] && kept_of_site[e.site]++ >= kKeptOfSite) continue;
+    if (e.shape == kGather) {
+      auto from = page->offsets.begin() + e.first;
+      e.first = static_cast<uint32_t>(offsets.size());
+      offsets.insert(offsets.end(), from, from + __builtin_popcount(e.mask));
+    }
+    events.push_back(e);
+    renumbered[i] = page->before + static_cast<uint32_t>(events.size());
+  }
+  for (Entries *index : indices)
+    for (uint32_t &entry : *index)
+      if (page->live(entry)) entry = renumbered[(entry >> 2) - page->before - 1] << 2 | (entry & 3);
+  page->events = std::move(events);
+  page->offsets = std::move(offsets);
+  page->entered = page->events.size();
+  return page->events.size() < kMostEvents / 2;
+}
+
+// ------------------------------------------------------------------ asking
+
+void place(Span *p) {
+  p->first = p->offset >> p->page->shift;
+  p->entries = ((p->offset + p->bytes - 1) >> p->page->shift) - p->first + 1;
+}
+
+// Whether something that conflicts may not be ordered.  Blocks nobody touched need no index.
+bool lacks_order(const Touch &t, Span *p) {
+  Page *page = p->page;
+  uint64_t blocks = page->blocks(p->offset, p->bytes);
+  bool strong = t.a.strong(), writes = t.a.writes();
+  bool ask_write = page->write_blocks & blocks;
+  bool ask_read = writes && page->read_blocks & blocks;
+  // Strong accesses do not race; but volatile ones of one warp are told of.
+  bool ask_strong = page->strong_blocks & blocks &&
+                    (!strong || t.lockstep);
+  if (ask_read || ask_strong) settle(page);
+  place(p);
+  if (ask_write && !all_before(t, *p, page->written)) return true;
+  if (ask_read && !all_before(t, *p, page->read)) return true;
+  if (!ask_strong || !page->has_strong) return false;
+  return !all_before(t, *p, page->strong_written) ||
+         (writes && !all_before(t, *p, page->strong_read));
+}
+
+void clear(const Span &p, Entries *index) { std::fill_n(&(*index)[p.first], p.entries, 0u); }
+
+// All before is before this write; what comes later is judged by it.
+void enter_write(Span *p, uint32_t number) {
+  Page *page = p->page;
+  if (page->entered + 1 < page->events.size()) settle(page);
+  refine(page);
+  page->entered = page->events.size();
+  place(p);
+  uint64_t blocks = page->blocks(p->offset, p->bytes);
+  page->write_blocks |= blocks;
+  std::fill_n(&page->written[p->first], p->entries, number << 2);
+  if (page->read_blocks & blocks) clear(*p, &page->read);
+  if (!page->has_strong || !(page->strong_blocks & blocks)) return;
+  clear(*p, &page->strong_written);
+  clear(*p, &page->strong_read);
+}
+
+void log_blocks(const Touch &t, Page *page, uint32_t offset, uint32_t bytes) {
+  page->parts |= offset | t.bytes;
+  uint64_t blocks = page->blocks(offset, bytes);
+  if (t.a.strong())
+    page->strong_blocks |= blocks;
+  else if (!t.a.writes())
+    page->read_blocks |= blocks;
+}
+
+// ------------------------------------------------------------------ spans
+
+// A read that the last event tells of already is not logged again.
+void log_event(const Touch &t, Page *page, uint32_t mask, uint32_t first, Shape shape) {
+  if (!page->events.empty()) {
+    const Event &last = page->events.back();
+    if (last.site == t.event.site && last.first == first && last.mask == mask &&
+        last.epoch == t.event.epoch && last.cta == t.event.cta && last.warp == t.event.warp &&
+        last.gen == t.event.gen && last.shape == shape && last.flags == t.event.flags &&
+        (!last.writes() || last.strong()))
+      return;
+  }
+  page->events.emplace_back();
+  Event &e = page->events.back();
+  e.cta = t.event.cta;
+  e.index = t.event.index;
+  e.epoch = t.event.epoch;
+  e.gen = t.event.gen;
+  e.site = t.event.site;
+  e.mask = mask;
+  e.first = first;
+  e.bytes = t.event.bytes;
+  e.warp = t.event.warp;
+  e.flags = t.event.flags;
+  e.shape = shape;
+}
+
 // Lanes of one page by the index; false: it cannot acquit them, and nothing was entered.
-bool fits(const Touch &t, Span p) {
-  Page *page = p.page;
-  bool narrow = t.event.flags & kMarkCtaScope && t.space == kGlobal;
-  bool overlap = p.same && p.count > 1 && t.a.writes() && !t.a.strong();
-  if (page->exact || narrow || overlap || page->events.size() >= kMostEvents) return false;
-  refine(page, p.offset | t.bytes);
-  uint32_t end = p.offset + (p.same ? t.bytes : p.count * t.bytes);
-  p.first = p.offset >> page->shift;
-  p.entries = ((end - 1) >> page->shift) - p.first + 1;
+bool fits(const Touch &t, Span *p) {
+  Page *page = p->page;
+  bool overlap = p->same && p->count > 1 && t.a.writes() && (!t.a.strong() || t.lockstep);
+  if (page->exact || t.narrow || overlap) return false;
+  if (page->events.size() >= kMostEvents && !shrink(t.c, page)) return false;
+  p->bytes = p->same ? t.bytes : p->count * t.bytes;
   if (lacks_order(t, p)) return false;
-  enter(t, p);
+  log_blocks(t, page, p->offset, p->bytes);
+  log_event(t, page, mask_of(p->lane, p->count), p->offset, p->same ? kSame : kRun);
+  if (t.a.writes() && !t.a.strong()) enter_write(p, page->last_number());
   return true;
 }
 
@@ -287,8 +367,8 @@ void check_part(const Touch &t, const Part &part, const uint64_t *addresses, uin
       continue;
     }
     Span span{page, part.lane + done, count, static_cast<uint32_t>(at - page->base),
-              part.same || count == 1, 0, 0};
-    if (!fits(t, span)) judge_lanes(t, span.lane, count, addresses, delta, values);
+              part.same || count == 1, 0, 0, 0};
+    if (!fits(t, &span)) judge_lanes(t, span.lane, count, addresses, delta, values);
     done += count;
   }
 }
@@ -302,68 +382,44 @@ struct Gathered {
 
   void begin(Page *where, const Touch &t) {
     page = where;
-    Event e = t.event;
-    e.first = static_cast<uint32_t>(page->offsets.size());
-    e.shape = kGather;
-    page->events.push_back(e);
+    log_event(t, page, 0, static_cast<uint32_t>(page->offsets.size()), kGather);
+    page->open = true;
     number = page->last_number();
   }
   void end() {
-    if (page && !page->exact && !page->events.back().mask) page->events.pop_back();
+    if (!page) return;
+    page->open = false;
+    if (!page->events.back().mask) page->events.pop_back();
+    page->entered = std::min(page->entered, page->events.size());
     page = nullptr;
   }
 };
 
-void enter_lane(const Touch &t, const Span &p, uint32_t number, Entries *index) {
-  for (uint32_t i = p.first; i < p.first + p.entries; i++) {
-    uint32_t level = level_with(t, *p.page, (*index)[i], i << p.page->shift, p.lane);
-    (*index)[i] = number << 2 | level;
-  }
-}
-
-void enter_gathered(const Touch &t, const Span &p, uint32_t number) {
-  Page *page = p.page;
-  if (t.a.strong()) {
-    use_strong(page);
-    enter_lane(t, p, number, t.a.writes() ? &page->strong_written : &page->strong_read);
-  } else if (!t.a.writes()) {
-    enter_lane(t, p, number, &page->read);
-  } else {
-    std::fill_n(&page->written[p.first], p.entries, number << 2);
-    clear(p, &page->read);
-    if (page->has_strong) {
-      clear(p, &page->strong_written);
-      clear(p, &page->strong_read);
-    }
-  }
-  page->events.back().mask |= 1u << p.lane;
-  page->offsets.push_back(p.offset);
-}
-
 bool lane_fits(const Touch &t, Gathered *group, Page *page, uint32_t lane, uint32_t offset) {
   if (page != group->page) {
     group->end();
-    if (page->exact || page->events.size() >= kMostEvents) return false;
+    if (page->exact || (page->events.size() >= kMostEvents && !shrink(t.c, page))) return false;
     group->begin(page, t);
   }
   if (page->exact) return false;
-  refine(page, offset | t.bytes);
-  Span p{page, lane, 1, offset, true, offset >> page->shift, 0};
-  p.entries = ((offset + t.bytes - 1) >> page->shift) - p.first + 1;
-  if (lacks_order(t, p)) return false;
-  enter_gathered(t, p, group->number);
+  Span p{page, lane, 1, offset, true, t.bytes, 0, 0};
+  if (lacks_order(t, &p)) return false;
+  log_blocks(t, page, offset, t.bytes);
+  page->events.back().mask |= 1u << lane;
+  page->offsets.push_back(offset);
+  if (t.a.writes() && !t.a.strong()) enter_write(&p, group->number);
   return true;
 }
 
 void check_lanes_apart(const Touch &t, uint32_t lanes, const uint64_t *addresses, uint64_t delta,
                        const uint8_t *values) {
   Gathered group;
-  bool narrow = t.event.flags & kMarkCtaScope && t.space == kGlobal;
+  bool able = !t.narrow && !(t.lockstep && t.a.writes());
   for (; lanes; lanes &= lanes - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(lanes));
     uint64_t at = addresses[lane] + delta;
     Page *page = page_at(t.c, at, t.space);
-    bool whole = at + t.bytes <= page->base + page->bytes && !narrow;
+    bool whole = at + t.bytes <= page->base + page->bytes && able;
     if (whole && lane_fits(t, &group, page, lane, static_cast<uint32_t>(at - page->base))) continue;
     group.end();
     judge_lanes(t, lane, 1, addresses, delta, values);
@@ -405,9 +461,13 @@ void check_races(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t la
                  const uint64_t *addresses, const Form &form, const Ground &ground,
                  const uint8_t *values) {
   Touch t = touch_of(s, c, w, a, ground.space);
-  if (form.row || form.same) {
-    Part all{form.first, form.count, addresses[form.first] + ground.delta, form.same};
-    return check_part(t, all, addresses, ground.delta, values);
+  if (form.group) {
+    for (uint32_t i = 0; i < form.count; i += form.group) {
+      uint32_t lane = form.first + i;
+      Part part{lane, form.group, addresses[lane] + ground.delta, form.same};
+      check_part(t, part, addresses, ground.delta, values);
+    }
+    return;
   }
   Part parts[kMostParts];
   size_t count = parts_of(lanes, addresses, ground.delta, t.bytes, parts);
@@ -420,8 +480,8 @@ bool copy_fits(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane
   Touch t = touch_of(s, c, w, a, kShared);
   t.event.flags |= kMarkCopy;
   Page *page = shared_page(c);
-  Span span{page, lane, 1, static_cast<uint32_t>(place.address - page->base), true, 0, 0};
-  if (!fits(t, span)) return false;
+  Span span{page, lane, 1, static_cast<uint32_t>(place.address - page->base), true, 0, 0, 0};
+  if (!fits(t, &span)) return false;
   *event = page->last_number();
   return true;
 }

@@ -198,11 +198,18 @@ struct Reach {
 Reach reach_of(const Access &a, uint32_t lanes, const uint64_t *addresses, const Form &form) {
   uint64_t n = a.lane_bytes();
   bool any = (n & (n - 1)) || (a.bytes == 1 && a.count > 1);  // any alignment will do
-  uint64_t first = addresses[form.first];
-  if (form.same) return {first, first, any || !(first & (n - 1))};
-  if (form.row) return {first, first + (form.count - 1) * n, any || !(first & (n - 1))};
   Reach r{~uint64_t{0}, 0, true};
   uint64_t bits = 0;
+  if (form.group) {
+    for (uint32_t i = 0; i < form.count; i += form.group) {
+      uint64_t address = addresses[form.first + i];
+      r.low = std::min(r.low, address);
+      r.high = std::max(r.high, address + form.span(n) - n);
+      bits |= address;
+    }
+    r.aligned = any || !(bits & (n - 1));
+    return r;
+  }
   for (uint32_t m = lanes; m; m &= m - 1) {
     uint64_t address = addresses[__builtin_ctz(m)];
     r.low = std::min(r.low, address);
@@ -300,12 +307,14 @@ void check_initialised(State &s, CtaState &c, va_warp *w, const Access &a, uint3
                        const uint64_t *addresses, const Form &form, const Ground &g) {
   uint64_t n = a.lane_bytes();
   if (!g.defined || !g.defined->count()) return;
-  if (form.row || form.same) {
-    uint64_t from = addresses[form.first] - g.origin, bytes = form.same ? n : n * form.count;
-    bool good = !a.reads() || g.defined->all(from, bytes);
-    if (good && a.writes()) g.defined->set(from, bytes);
-    if (good) return;
+  uint64_t span = form.span(n);
+  bool good = form.group != 0;
+  for (uint32_t i = 0; good && i < form.count; i += form.group) {
+    uint64_t from = addresses[form.first + i] - g.origin;
+    good = !a.reads() || g.defined->all(from, span);
+    if (good && a.writes()) g.defined->set(from, span);
   }
+  if (good) return;
   for (uint32_t m = lanes; m; m &= m - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(m));
     uint64_t from = addresses[lane] - g.origin;

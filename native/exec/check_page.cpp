@@ -26,7 +26,10 @@ void empty(Page *page) {
   page->offsets.clear();
   page->cells.clear();
   page->lists.clear();
-  page->exact = page->split = page->narrow = false;
+  page->exact = page->split = page->open = false;
+  page->entered = 0;
+  page->parts = 4;
+  page->write_blocks = page->read_blocks = page->strong_blocks = 0;
 }
 
 // An index with nothing in it.
@@ -35,11 +38,20 @@ void renew(Page *page, uint64_t base, uint32_t bytes) {
   page->base = base;
   page->bytes = bytes;
   page->shift = 2;
+  page->block_shift = 2;
+  while (bytes > uint64_t{64} << page->block_shift) page->block_shift++;
   page->before = 0;
   page->stale = 3;
   page->has_strong = false;
   page->written.assign((bytes + 3) / 4, 0);
   page->read.assign((bytes + 3) / 4, 0);
+}
+
+// All that an index says is over.
+void outdate(Page *page) {
+  page->before = page->last_number();
+  page->stale = page->before << 2 | 3;
+  empty(page);
 }
 
 std::unique_ptr<Page> fresh_page(uint64_t base) {
@@ -50,7 +62,11 @@ std::unique_ptr<Page> fresh_page(uint64_t base) {
     page = std::move(g_kept.back());
     g_kept.pop_back();
   }
-  renew(page.get(), base, kPageBytes);
+  if (page->bytes != kPageBytes || page->shift != 2 || page->last_number() >= kMostNumbers)
+    renew(page.get(), base, kPageBytes);
+  else
+    outdate(page.get());
+  page->base = base;
   return page;
 }
 
@@ -71,6 +87,7 @@ void plant_copies(CtaState &c, Page *page) {
       e.flags = kMarkWrite | kMarkCopy;
       page->events.push_back(e);
       p.event = page->last_number();
+      page->write_blocks |= page->blocks(e.first, e.bytes);
       uint32_t end = (e.first + e.bytes + (1u << page->shift) - 1) >> page->shift;
       for (uint32_t k = e.first >> page->shift; k < end; k++) page->written[k] = p.event << 2;
     }
@@ -78,27 +95,39 @@ void plant_copies(CtaState &c, Page *page) {
 
 // ------------------------------------------------------------------ events to cells
 
-void keep_mark(Page *page, Cell *cell, const Mark &m) {
-  auto merge = [&](Mark *old) {
-    if (old->empty() || old->cta != m.cta || old->warp != m.warp || old->flags != m.flags ||
-        old->epoch != m.epoch)
-      return false;
-    old->mask |= m.mask;
-    old->site = m.site;
-    return true;
+// As cells keep the marks of reads and strong writes when those are made.
+void keep_mark(Page *page, Cell *cell, const Mark &now) {
+  Mark *room = nullptr;
+  bool merged = false;
+  auto meet = [&](Mark *m) {
+    if (m->empty() || merged || m->cta != now.cta || m->warp != now.warp || m->flags != now.flags)
+      return;
+    if (m->epoch == now.epoch) {
+      m->mask |= now.mask;
+      m->site = now.site;
+      merged = true;
+    } else {
+      m->mask &= ~now.mask;
+      if (m->empty()) room = m;
+    }
   };
-  if (cell->read.empty()) {
-    cell->read = m;
+  meet(&cell->read);
+  if (cell->more)
+    for (Mark &m : *cell->more) meet(&m);
+  if (merged) return;
+  if (!room && cell->read.empty()) room = &cell->read;
+  if (!room && cell->more)
+    for (Mark &m : *cell->more)
+      if (m.empty()) room = &m;
+  if (room) {
+    *room = now;
     return;
   }
-  if (merge(&cell->read)) return;
   if (!cell->more) {
     page->lists.push_back(std::make_unique<std::vector<Mark>>());
     cell->more = page->lists.back().get();
   }
-  for (Mark &old : *cell->more)
-    if (merge(&old)) return;
-  if (cell->more->size() < kMostMarks) cell->more->push_back(m);
+  if (cell->more->size() < kMostMarks) cell->more->push_back(now);
 }
 
 void keep_event(Page *page, const Event &e, uint32_t lane, uint32_t offset) {
@@ -147,7 +176,7 @@ uint32_t lane_at(const Page &page, const Event &e, uint32_t offset) {
 void make_exact(Page *page) {
   if (page->exact) return;
   page->exact = true;
-  page->split = page->shift < 2;
+  page->split = page->shift < 2 || page->parts & 3;
   page->cells.assign(page->split ? page->bytes : (page->bytes + 3) / 4, Cell{});
   for (const Event &e : page->events) {
     uint32_t k = e.first;
@@ -181,13 +210,12 @@ Page *shared_page(CtaState &c) {
   if (page->base != base || page->bytes != bytes || page->last_number() >= kMostNumbers) {
     renew(page, base, bytes);
   } else {
-    page->before = page->last_number();
-    page->stale = page->before << 2 | 3;
-    empty(page);
+    outdate(page);
   }
   page->owner = c.serial;
   page->gen = c.gen;
   plant_copies(c, page);
+  page->entered = page->events.size();
   return page;
 }
 

@@ -1,9 +1,10 @@
 // Who touched which word of a page of memory, in two forms.
 //
-// The index has a number a word for the last plain write, read, strong write and strong read: each
-// names an event, an access of a warp.  It acquits nearly everything at a glance.  What it cannot
-// acquit is judged by cells, which keep every mark that matters; a page's events are then written
-// into cells, and the page stays with them.
+// A page logs events, each an access of a warp.  An index has a number a word for the last plain
+// write, read, strong write and strong read, each naming an event; writes are entered at once, all
+// else when somebody asks.  The index acquits nearly everything at a glance.  What it cannot acquit
+// is judged by cells, which keep every mark that matters: a page's events are then written into
+// cells, and the page stays with them.
 #pragma once
 
 #include "check_order.h"
@@ -52,8 +53,13 @@ struct Page {
   uint32_t stale = 3;
   Entries written, read, strong_written, strong_read;
   bool has_strong = false;  // the last two are in use
-  bool narrow = false;      // a strong access of CTA scope was made: judged by cells
   std::vector<Event> events;
+  size_t entered = 0;       // events that the index knows
+  bool open = false;        // the last event's lanes are not all there yet
+  uint32_t parts = 4;       // of all offsets and sizes of events, the bits that are set in some
+  // The page in 64 blocks: where plain writes, plain reads, and strong accesses were.
+  uint32_t block_shift = 5;
+  uint64_t write_blocks = 0, read_blocks = 0, strong_blocks = 0;
   std::vector<uint32_t> offsets;
   // The cells, once they are in use.
   bool exact = false;
@@ -63,6 +69,10 @@ struct Page {
 
   const Event &event(uint32_t entry) const { return events[(entry >> 2) - before - 1]; }
   bool live(uint32_t entry) const { return entry > stale; }
+  uint64_t blocks(uint32_t offset, uint32_t span) const {
+    uint32_t low = offset >> block_shift, high = (offset + span - 1) >> block_shift;
+    return (~uint64_t{0} >> (63 - high)) & (~uint64_t{0} << low);
+  }
   uint32_t last_number() const { return before + static_cast<uint32_t>(events.size()); }
 };
 

@@ -31,10 +31,12 @@ enum Scope : uint32_t { kNoScope = 0, kCtaScope = 1, kClusterScope = 2, kGpuScop
 // One memory instruction, unpacked from the number the compiler gives.
 struct Access {
   uint32_t site, count, bytes, space, kind, order, scope;
+  uint32_t same, group;  // what is known of a whole warp's addresses: a Form's
 
   explicit Access(uint64_t info)
       : site(static_cast<uint32_t>(info)), count(info >> 32 & 15), bytes(1u << (info >> 40 & 7)),
-        space(info >> 36 & 7), kind(info >> 43 & 7), order(info >> 46 & 7), scope(info >> 49 & 7) {}
+        space(info >> 36 & 7), kind(info >> 43 & 7), order(info >> 46 & 7), scope(info >> 49 & 7),
+        same(info >> 52 & 1), group(info >> 53 & 63) {}
 
   uint32_t lane_bytes() const { return count * bytes; }
   bool reads() const { return kind != kStore; }
@@ -186,11 +188,14 @@ struct Range {
   bool holds(uint64_t address) const { return address - base < end - base && end > base; }
 };
 
-// How the lanes of an access lie, as far as that shows at a glance.
+// How the lanes of an access lie, as far as that shows at a glance: in groups of lanes that follow
+// one another and go to one place, or to places one after another.
 struct Form {
   uint32_t first = 0, count = 0;  // lanes
-  bool row = false;               // one after another, to places one after another
-  bool same = false;              // one after another, all to one place
+  uint32_t group = 0;             // of lanes; 0: here and there
+  bool same = false;              // a group goes to one place, not to places in a row
+
+  uint64_t span(uint64_t bytes) const { return same ? bytes : bytes * group; }
 };
 
 // Where all lanes of an access land: at their addresses, moved by the same distance.

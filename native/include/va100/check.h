@@ -15,7 +15,8 @@ enum va_check_tool {
   VA_CHECK_INIT = 2,
   VA_CHECK_SYNC = 4,
   VA_CHECK_RACE = 8,
-  VA_CHECK_STRICT_WARP = 16 /* votes and shuffles order no memory, as the memory model has it */
+  VA_CHECK_STRICT_WARP = 16, /* votes and shuffles order no memory, as the memory model has it */
+  VA_CHECK_CELLS = 32        /* judge every lane by itself: slow, the same findings; for tests */
 };
 
 enum va_check_kind {
