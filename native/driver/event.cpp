@@ -61,6 +61,8 @@ CUresult cuEventDestroy_v2(CUevent handle) {
 CUresult cuEventDestroy(CUevent handle) { return cuEventDestroy_v2(handle); }
 
 CUresult cuEventQuery(CUevent handle) {
+  if (const std::shared_ptr<Moment> moment = moment_of(event_of(handle)))
+    log_seen(moment);
   require_healthy(*event_of(handle).context);
   return CUDA_SUCCESS;
 }

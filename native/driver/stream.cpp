@@ -6,6 +6,7 @@
 #include "driver_api.h"
 #include "objects.h"
 #include "settings.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -23,8 +24,10 @@ Stream &own_stream(Context &context) {
     return *cached;
   const std::lock_guard<std::mutex> lock(context.mutex);
   std::unique_ptr<Stream> &stream = context.per_thread[std::this_thread::get_id()];
-  if (!stream)
+  if (!stream) {
     stream = make_stream(context, 0, 0);
+    va_check_stream_made();
+  }
   cached_for = context.handle;
   cached = stream.get();
   return *cached;
@@ -37,6 +40,7 @@ CUresult create(CUstream *handle, unsigned flags, int priority) {
   const int clamped = priority > 0 ? 0 : priority < kGreatestPriority ? kGreatestPriority : priority;
   std::unique_ptr<Stream> stream = make_stream(context, flags, clamped);
   stream->handle = driver().streams.add(stream.get());
+  va_check_stream_made();
   const std::lock_guard<std::mutex> lock(context.mutex);
   context.streams.insert(stream.get());
   *handle = stream.release()->handle;
@@ -147,6 +151,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 CUresult cuStreamDestroy(CUstream handle) { return cuStreamDestroy_v2(handle); }
 
 CUresult cuStreamQuery(CUstream handle) {
+  log_seen(stream_of(handle).track);
   require_healthy(*stream_of(handle).context);
   return CUDA_SUCCESS;
 }

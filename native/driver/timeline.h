@@ -59,6 +59,9 @@ void log_join(const std::shared_ptr<Track> &track);
 void log_join(const std::shared_ptr<TrackGroup> &group);
 // The host waited for an event.
 void log_join(const std::shared_ptr<TrackGroup> &group, const std::shared_ptr<Moment> &moment);
+// The host saw that work is done, without waiting: order for the checker, and no time.
+void log_seen(const std::shared_ptr<Track> &track);
+void log_seen(const std::shared_ptr<Moment> &moment);
 
 // Work out every time that is still unknown.
 void resolve_timeline();

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "check_state.h"
+#include "check_stream.h"
 
 namespace va::check {
 
@@ -326,6 +326,7 @@ void check_end(Launch *launch) {
   if (!s.launch) return;
   void (*sink)(void) = nullptr;
   if (s.kernel && launch->request->fault.kind) tell_fault(s, launch->request->fault);
+  if (s.kernel && s.streams && s.on(VA_CHECK_RACE)) launch_ended(s, uses_of(s));
   {
     const Lock lock(s.mutex);
     if (!s.findings.empty()) sink = s.sink;
@@ -475,6 +476,8 @@ void va_check_enable(uint32_t tools) {
   s.tracked.clear();
   s.freed.clear();
   s.findings.clear();
+  s.streams = false;
+  forget_all_work();
 }
 
 uint32_t va_check_tools(void) { return state().tools; }

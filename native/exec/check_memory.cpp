@@ -2,7 +2,7 @@
 // the driver tells of its memory.
 #include <algorithm>
 
-#include "check_state.h"
+#include "check_stream.h"
 
 namespace va::check {
 namespace {
@@ -131,6 +131,7 @@ void released(State &s, uint64_t base) {
   auto it = s.tracked.find(base);
   if (it == s.tracked.end()) return;
   s.freed[base] = it->second.bytes;
+  forget_work(base, base + std::max<uint64_t>(it->second.bytes, 1));
   for (Range &range : s.ranges) range = Range{};
   s.tracked.erase(it);
 }
@@ -394,12 +395,15 @@ void va_check_bad_range(uint64_t address, uint64_t bytes) {
 
 void va_check_filled(uint64_t to, uint64_t bytes) {
   State &s = state();
+  host_touched(s, to, bytes, true, true);
   if (!s.on(VA_CHECK_INIT)) return;
   tell(s, [=](State &st) { filled(st, to, bytes); });
 }
 
 void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes) {
   State &s = state();
+  host_touched(s, to, bytes, true, false);
+  host_touched(s, from, bytes, false, false);
   if (!s.on(VA_CHECK_INIT)) return;
   tell(s, [=](State &st) { copied(st, to, from, bytes); });
 }

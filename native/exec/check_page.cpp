@@ -26,6 +26,7 @@ void empty(Page *page) {
   page->offsets.clear();
   page->cells.clear();
   page->lists.clear();
+  page->uses.clear();
   page->exact = page->split = page->open = false;
   page->entered = 0;
   page->parts = 4;
@@ -173,22 +174,68 @@ uint32_t lane_at(const Page &page, const Event &e, uint32_t offset) {
   return lane;
 }
 
+namespace {
+
+template <typename Act>
+void each_lane(const Page &page, const Event &e, Act act) {
+  uint32_t k = 0;
+  for (uint32_t rest = e.mask; rest; rest &= rest - 1, k++) {
+    uint32_t offset = e.first;
+    if (e.shape == kRun) offset += k * e.bytes;
+    if (e.shape == kGather) offset = page.offsets[e.first + k];
+    act(static_cast<uint32_t>(__builtin_ctz(rest)), offset);
+  }
+}
+
+}  // namespace
+
 void make_exact(Page *page) {
   if (page->exact) return;
   page->exact = true;
   page->split = page->shift < 2 || page->parts & 3;
   page->cells.assign(page->split ? page->bytes : (page->bytes + 3) / 4, Cell{});
-  for (const Event &e : page->events) {
-    uint32_t k = e.first;
-    for (uint32_t rest = e.mask; rest; rest &= rest - 1, k++) {
-      auto lane = static_cast<uint32_t>(__builtin_ctz(rest));
-      uint32_t nth = k - e.first;
-      uint32_t offset = e.first;
-      if (e.shape == kRun) offset += nth * e.bytes;
-      if (e.shape == kGather) offset = page->offsets[k];
-      keep_event(page, e, lane, offset);
-    }
+  for (const Event &e : page->events)
+    each_lane(*page, e, [&](uint32_t lane, uint32_t at) { keep_event(page, e, lane, at); });
+}
+
+void add_use(std::vector<Use> *uses, const State &s, const Mark &m, uint32_t lane, uint32_t offset,
+             uint32_t bytes) {
+  bool strong = m.flags & kMarkStrong && !(m.flags & kMarkCtaScope);
+  auto it = std::find_if(uses->begin(), uses->end(), [&](const Use &u) {
+    return u.site == m.site && u.writes == m.writes() && u.strong == strong;
+  });
+  if (it == uses->end()) {
+    va_check_access a{};
+    uint32_t kind = m.writes() ? VA_ACCESS_WRITE : VA_ACCESS_READ;
+    if (m.flags & kMarkAtomic) kind = VA_ACCESS_ATOMIC;
+    describe(&a, s, m.site, kind, m.index, m.warp * VA_LANES + lane);
+    Use u;
+    u.site = m.site;
+    u.kind = kind;
+    std::copy_n(a.ctaid, 3, u.ctaid);
+    std::copy_n(a.tid, 3, u.tid);
+    u.writes = m.writes();
+    u.strong = strong;
+    it = uses->insert(uses->end(), u);
   }
+  for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++)
+    it->words[word / 64] |= uint64_t{1} << (word % 64);
+}
+
+LaunchUses uses_of(const State &s) {
+  LaunchUses made;
+  made.kernel = s.kernel;
+  for (const auto &[number, page] : g_pages) {
+    std::vector<Use> uses = page->uses;
+    for (const Event &e : page->events)
+      each_lane(*page, e, [&, &event = e](uint32_t lane, uint32_t at) {
+        add_use(&uses, s, mark_of(event), lane, at, event.bytes);
+      });
+    if (!uses.empty()) made.pages.push_back({number, std::move(uses)});
+  }
+  auto earlier = [](const PageUses &a, const PageUses &b) { return a.number < b.number; };
+  std::sort(made.pages.begin(), made.pages.end(), earlier);
+  return made;
 }
 
 Page *global_page(uint64_t address) {

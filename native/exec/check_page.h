@@ -7,7 +7,7 @@
 // cells, and the page stays with them.
 #pragma once
 
-#include "check_order.h"
+#include "check_stream.h"
 
 namespace va::check {
 
@@ -66,6 +66,7 @@ struct Page {
   bool split = false;  // cells are bytes, not words
   std::vector<Cell> cells;
   std::vector<std::unique_ptr<std::vector<Mark>>> lists;
+  std::vector<Use> uses;  // since then, where streams are followed
 
   const Event &event(uint32_t entry) const { return events[(entry >> 2) - before - 1]; }
   bool live(uint32_t entry) const { return entry > stale; }

@@ -204,6 +204,8 @@ void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lan
   Now now{s, c, w, lane, mark_now(c, w, a, lane), nullptr, 0, place.space, a.lane_bytes(), 4};
   each_cell(c, place, a.lane_bytes(), [&](Page *page, Cell *cell, uint64_t at, uint64_t step) {
     uint64_t i = at - place.address;
+    if (s.streams && place.space == kGlobal)
+      add_use(&page->uses, s, now.mark, lane, static_cast<uint32_t>(at - page->base), 1);
     now.address = at;
     now.cell_bytes = static_cast<uint32_t>(step);
     now.value = value && a.kind == kStore && step <= a.bytes ? value + i / a.bytes * stride + i % a.bytes : nullptr;

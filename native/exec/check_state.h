@@ -230,6 +230,7 @@ struct State {
   std::map<uint64_t, Tracked> tracked;
   std::map<uint64_t, uint64_t> freed;  // base to bytes
   std::unordered_map<uint64_t, Cta *> windows;
+  bool streams = false;  // there are some besides the legacy stream
   // What host threads tell while a checked kernel runs waits here for the kernel's next call.
   std::vector<std::function<void(State &)>> mail;
   std::atomic<bool> has_mail{false};
