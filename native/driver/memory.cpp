@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "blocks.h"
+#include "capture.h"
 #include "driver_api.h"
 #include "managed.h"
 #include "physical.h"
@@ -82,6 +83,7 @@ uint64_t map_piece(Context &context, uint64_t bytes, const std::shared_ptr<Share
 }
 
 CUresult host_allocate(void **pointer, size_t bytes, unsigned flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   if (!bytes || flags & ~kHostFlags)
     return CUDA_ERROR_INVALID_VALUE;
@@ -90,6 +92,7 @@ CUresult host_allocate(void **pointer, size_t bytes, unsigned flags) {
 }
 
 CUresult host_register(void *pointer, size_t bytes, unsigned flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   const uint64_t base = reinterpret_cast<uint64_t>(pointer);
   if (!bytes || !base || flags & ~0x1Fu || in_arena(base))
@@ -207,6 +210,9 @@ bool release_import(uint64_t base) {
 }
 
 bool release(uint64_t base, bool pinned) {
+  bool released = false;
+  if (!pinned && release_graph_block(base, &released))
+    return released;
   Block block;
   const auto wanted = pinned ? is_pinned_by_client : is_freed_as_device_memory;
   if (!take(base, wanted, &block))
@@ -214,6 +220,16 @@ bool release(uint64_t base, bool pinned) {
   va_check_released(base);
   give_back(block);
   return true;
+}
+
+std::vector<Block> blocks_of(CUcontext context) {
+  std::vector<Block> found;
+  Blocks &all = blocks();
+  const std::shared_lock<std::shared_mutex> lock(all.mutex);
+  for (const auto &[base, block] : all.by_base)
+    if (block.context == context)
+      found.push_back(block);
+  return found;
 }
 
 bool find_block(uint64_t address, Block *out) {
@@ -271,6 +287,7 @@ void free_blocks_of(Context &context) {
 namespace api {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   if (!bytes)
     return CUDA_ERROR_INVALID_VALUE;
@@ -280,6 +297,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                             unsigned int element_bytes) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   const bool legal = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
   if (!width || !height || !legal || width > VA_DEVICE_BYTES || height > VA_DEVICE_BYTES)
@@ -293,6 +311,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
+  require_unsafe_allowed();
   healthy_context();
   flush_device_output(); // freeing waits for the device
   if (!address)
@@ -326,6 +345,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   enum { kGlobal = 1, kHost = 2, kSingle = 4 };
   if (!bytes || (flags != kGlobal && flags != kHost && flags != kSingle))
@@ -341,6 +361,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemFreeHost(void *pointer) {
+  require_unsafe_allowed();
   current_context();
   if (!pointer)
     return CUDA_SUCCESS;

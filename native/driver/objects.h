@@ -25,6 +25,8 @@ struct Array;
 struct Context;
 struct Stream;
 struct Library;
+struct CapturedPoint;
+struct StreamCapture;
 
 constexpr int kAttributeLimit = 256;
 
@@ -141,6 +143,7 @@ struct Event {
   Context *context = nullptr;
   unsigned flags = 0;
   std::shared_ptr<Moment> moment; // null until recorded
+  std::shared_ptr<CapturedPoint> captured; // where it was last recorded in a capture, if there
   std::mutex mutex;
 };
 
@@ -152,6 +155,13 @@ struct Stream {
   uint64_t id = 0;
   std::shared_ptr<Track> track;
   std::recursive_mutex order; // work of one stream runs one after another
+  std::map<int, CUstreamAttrValue> attributes; // that were set
+  CUgreenCtx green = nullptr;                  // whose it is, and that one's other name
+  CUcontext alias = nullptr;
+  std::unique_ptr<StreamCapture> capture; // while it captures
+
+  Stream();
+  ~Stream();
 };
 
 struct Context {
@@ -172,6 +182,8 @@ struct Context {
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::shared_ptr<TrackGroup> tracks;
   std::array<std::atomic<uint64_t>, 12> limits{};
+  std::atomic<int> cache_config{0};
+  std::atomic<int> shared_config{1}; // four-byte banks
 };
 
 using ContextTable = HandleTable<Context, CUcontext, Kind::kContext>;

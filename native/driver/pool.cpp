@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "capture.h"
 #include "driver_api.h"
 #include "physical.h"
 #include "va100/check.h"
@@ -153,7 +154,8 @@ CUresult allocate_from(CUdeviceptr *address, size_t bytes, Pool &pool, CUstream 
   Stream &stream = stream_of(handle);
   if (!bytes || pool.imported)
     return CUDA_ERROR_INVALID_VALUE;
-  *address = take(pool, *stream.context, bytes);
+  *address = in_capture(stream) ? capture_alloc(stream, bytes, pool.location)
+                                : take(pool, *stream.context, bytes);
   return CUDA_SUCCESS;
 }
 
@@ -552,7 +554,10 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   healthy_context();
-  stream_of(stream);
+  if (in_capture(stream_of(stream))) {
+    capture_free(stream_of(stream), address);
+    return CUDA_SUCCESS;
+  }
   if (release(address, false))
     return CUDA_SUCCESS;
   va_check_bad_free(address);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "blocks.h"
+#include "capture.h"
 #include "driver_api.h"
 #include "objects.h"
 #include "settings.h"
@@ -47,45 +48,15 @@ CUresult create(CUstream *handle, unsigned flags, int priority) {
   return CUDA_SUCCESS;
 }
 
-template <typename Word> CUresult write_word(CUstream handle, CUdeviceptr address, Word value) {
-  healthy_context();
-  Stream &stream = stream_of(handle);
-  if (address % sizeof(Word))
-    return CUDA_ERROR_INVALID_VALUE;
-  require_device_range(address, sizeof(Word));
-  const std::lock_guard<std::recursive_mutex> lock(stream.order);
-  __atomic_store_n(reinterpret_cast<Word *>(address), value, __ATOMIC_SEQ_CST);
-  return CUDA_SUCCESS;
-}
-
-template <typename Word>
-CUresult wait_word(CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
-  enum { kAtLeast = 0, kEqual = 1, kAnd = 2, kNor = 3 };
-  healthy_context();
-  stream_of(handle);
-  if (address % sizeof(Word))
-    return CUDA_ERROR_INVALID_VALUE;
-  require_device_range(address, sizeof(Word));
-  const Word now = __atomic_load_n(reinterpret_cast<Word *>(address), __ATOMIC_SEQ_CST);
-  bool holds = false;
-  switch (flags & 3) {
-  case kAtLeast:
-    holds = static_cast<std::make_signed_t<Word>>(now - value) >= 0;
-    break;
-  case kEqual:
-    holds = now == value;
-    break;
-  case kAnd:
-    holds = (now & value) != 0;
-    break;
-  case kNor:
-    holds = static_cast<Word>(~(now | value)) != 0;
-    break;
-  }
-  if (holds)
-    return CUDA_SUCCESS;
-  note("a stream waits for a memory value that is not there yet; work is not deferred here");
-  return CUDA_ERROR_NOT_SUPPORTED;
+// An operation on a word of memory is captured as a node of one.
+CUresult word_operation(CUstream handle, int operation, CUdeviceptr address, uint64_t value,
+                        unsigned flags) {
+  CUstreamBatchMemOpParams one{};
+  one.word.operation = operation;
+  one.word.address = address;
+  one.word.value = value;
+  one.word.flags = flags;
+  return api::cuStreamBatchMemOp_v2(handle, 1, &one, 0);
 }
 
 CUresult run_callback(CUstream handle, CUhostFn call, void *data) {
@@ -93,9 +64,10 @@ CUresult run_callback(CUstream handle, CUhostFn call, void *data) {
   Stream &stream = stream_of(handle);
   if (!call)
     return CUDA_ERROR_INVALID_VALUE;
-  flush_device_output();
-  const std::lock_guard<std::recursive_mutex> lock(stream.order);
-  call(data);
+  if (in_capture(stream))
+    capture(stream, HostWork{call, data});
+  else
+    run_host_call(stream, call, data);
   return CUDA_SUCCESS;
 }
 
@@ -127,6 +99,12 @@ Stream &stream_of(CUstream handle) {
   return *stream;
 }
 
+void run_host_call(Stream &stream, CUhostFn call, void *data) {
+  flush_device_output();
+  const std::lock_guard<std::recursive_mutex> lock(stream.order);
+  call(data);
+}
+
 namespace api {
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags) { return create(stream, flags, 0); }
@@ -151,13 +129,16 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 CUresult cuStreamDestroy(CUstream handle) { return cuStreamDestroy_v2(handle); }
 
 CUresult cuStreamQuery(CUstream handle) {
-  log_seen(stream_of(handle).track);
-  require_healthy(*stream_of(handle).context);
+  Stream &stream = stream_of(handle);
+  require_wait_allowed(stream);
+  log_seen(stream.track);
+  require_healthy(*stream.context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   Stream &stream = stream_of(handle);
+  require_wait_allowed(stream);
   { const std::lock_guard<std::recursive_mutex> lock(stream.order); }
   log_join(stream.track);
   flush_device_output();
@@ -171,13 +152,12 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   Stream &stream = stream_of(handle);
   Event &event = event_of(event_handle);
   require_healthy(*stream.context);
-  std::shared_ptr<Moment> moment;
-  {
-    const std::lock_guard<std::mutex> lock(event.mutex);
-    moment = event.moment;
+  if (flags && in_capture(stream)) {
+    capture(stream, WaitWork{event_handle});
+    return CUDA_SUCCESS;
   }
-  if (moment)
-    log_wait(stream.track, moment);
+  if (!capturing_anywhere() || !capture_wait(stream, event))
+    run_wait(stream, event_handle);
   return CUDA_SUCCESS;
 }
 
@@ -214,7 +194,9 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority) {
 }
 
 CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t, unsigned int) {
-  stream_of(handle);
+  Stream &stream = stream_of(handle);
+  if (in_capture(stream))
+    break_unsupported(stream);
   Block block;
   return find_block(address, &block) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -239,53 +221,24 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID, const CUstreamAtt
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
-  stream_of(handle);
-  *status = 0;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, uint64_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, uint64_t *,
-                                   CUgraph *, const CUgraphNode **, size_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, uint64_t *,
-                                   CUgraph *, const CUgraphNode **, const CUgraphEdgeData **,
-                                   size_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  static thread_local int current = 0;
-  if (*mode < 0 || *mode > 2)
-    return CUDA_ERROR_INVALID_VALUE;
-  std::swap(*mode, current);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value,
-                                 unsigned int) {
-  return write_word(stream, address, value);
+                                 unsigned int flags) {
+  return word_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
-                                 unsigned int) {
-  return write_word(stream, address, value);
+                                 unsigned int flags) {
+  return word_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value,
                                 unsigned int flags) {
-  return wait_word(stream, address, value, flags);
+  return word_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
                                 unsigned int flags) {
-  return wait_word(stream, address, value, flags);
+  return word_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data) {
@@ -301,6 +254,8 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback call, void *data,
   Stream &stream = stream_of(handle);
   if (!call || flags)
     return CUDA_ERROR_INVALID_VALUE;
+  if (in_capture(stream))
+    break_unsupported(stream); // cuLaunchHostFunc is what captures take
   const int status = stream.context->fault.load();
   flush_device_output();
   const std::lock_guard<std::recursive_mutex> lock(stream.order);

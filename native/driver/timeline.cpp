@@ -24,7 +24,7 @@ constexpr size_t kKeepKnown = 1u << 16;
 constexpr double kNvlinkBytesPerSecond = 270e9;
 constexpr double kCopyFloorSeconds = 1.5e-6;
 
-enum class What { kLaunch, kTransfer, kRecord, kWait, kJoin };
+enum class What { kLaunch, kTransfer, kGap, kRecord, kWait, kJoin };
 
 struct Work {
   What what;
@@ -194,7 +194,8 @@ void place(Log &l, Work &work) {
   switch (work.what) {
   case What::kLaunch: {
     Launch *const launch = launch_at(l, work.serial);
-    start += model_of(launch ? launch->work.device : 0).launch_gap_s;
+    if (!track.graph)
+      start += model_of(launch ? launch->work.device : 0).launch_gap_s;
     if (launch)
       launch->start_s = start;
     end_at(track, start + (launch ? launch->duration_s : kLaunchFloorSeconds));
@@ -203,6 +204,9 @@ void place(Log &l, Work &work) {
   case What::kTransfer:
     if (work.serial >= l.first_transfer)
       l.transfers[work.serial - l.first_transfer].start_s = start;
+    end_at(track, start + work.duration_s);
+    break;
+  case What::kGap:
     end_at(track, start + work.duration_s);
     break;
   case What::kRecord:
@@ -328,6 +332,11 @@ void log_record(const std::shared_ptr<Track> &track, const std::shared_ptr<Momen
 
 void log_wait(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment> &moment) {
   add({What::kWait, track, nullptr, moment, 0, 0});
+}
+
+void log_gap(const std::shared_ptr<Track> &track, int device) {
+  const double gap_s = model_of(static_cast<uint32_t>(device)).launch_gap_s;
+  add({What::kGap, track, nullptr, nullptr, gap_s, 0});
 }
 
 void log_join(const std::shared_ptr<Track> &track) {

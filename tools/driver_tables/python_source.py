@@ -29,7 +29,9 @@ _TYPES: Final = {
 _HANDLES: Final = frozenset(
     "CUcontext CUmodule CUfunction CUkernel CUlibrary CUstream CUevent CUlinkState CUmemoryPool"
     " CUhostFn CUstreamCallback CUoccupancyB2DSize CUarray CUgraph CUgraphNode CUgreenCtx"
-    " CUgraphExec CUuserObject".split()
+    " CUgraphExec CUuserObject"
+    " CUdevResourceDesc CUasyncCallback CUasyncCallbackHandle CUlogsCallback"
+    " CUlogsCallbackHandle".split()
 )
 
 
