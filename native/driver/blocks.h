@@ -40,6 +40,8 @@ bool release(uint64_t base, bool pinned);
 uint64_t import_piece(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
                       uint64_t offset);
 bool release_import(uint64_t base);
+// All of a context's.
+std::vector<Block> blocks_of(CUcontext context);
 // The block that holds an address, registered host memory included.
 bool find_block(uint64_t address, Block *out);
 

@@ -190,7 +190,8 @@ CUresult cuCtxDetach(CUcontext handle) {
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-  stack().push_back(context_of(handle).handle);
+  context_of(handle);
+  stack().push_back(handle); // by this name: a green context has another than what it is part of
   return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include "blocks.h"
 #include "capture.h"
 #include "driver_api.h"
+#include "green.h"
 #include "objects.h"
 #include "settings.h"
 #include "va100/check.h"
@@ -41,6 +42,7 @@ CUresult create(CUstream *handle, unsigned flags, int priority) {
   const int clamped = priority > 0 ? 0 : priority < kGreatestPriority ? kGreatestPriority : priority;
   std::unique_ptr<Stream> stream = make_stream(context, flags, clamped);
   stream->handle = driver().streams.add(stream.get());
+  join_green(*stream, current_handle());
   va_check_stream_made();
   const std::lock_guard<std::mutex> lock(context.mutex);
   context.streams.insert(stream.get());
@@ -162,14 +164,15 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
-  *context = stream_of(handle).context->handle;
-  return CUDA_SUCCESS;
+  return cuStreamGetCtx_v2(handle, context, nullptr);
 }
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green) {
-  *context = stream_of(handle).context->handle;
+  const Stream &stream = stream_of(handle);
+  const bool special = !stream.handle; // the current context's, by whatever name
+  *context = special ? current_handle() : stream.alias ? stream.alias : stream.context->handle;
   if (green)
-    *green = nullptr;
+    *green = stream.green;
   return CUDA_SUCCESS;
 }
 
@@ -193,31 +196,16 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t, unsigned int) {
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
+                                unsigned int flags) {
+  enum { kGlobal = 1, kHost = 2, kSingle = 4 };
   Stream &stream = stream_of(handle);
   if (in_capture(stream))
     break_unsupported(stream);
   Block block;
-  return find_block(address, &block) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-  stream_of(to);
-  stream_of(from);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value) {
-  constexpr int kPriority = 8;
-  const Stream &stream = stream_of(handle);
-  std::memset(value, 0, sizeof *value);
-  if (attribute == kPriority)
-    std::memcpy(value, &stream.priority, sizeof stream.priority);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID, const CUstreamAttrValue *) {
-  stream_of(handle); // hints to a scheduler that has no use for them
+  if (!find_block(address, &block) || block.origin != Origin::kManaged || block.base != address ||
+      (bytes && bytes != block.bytes) || (flags != kGlobal && flags != kHost && flags != kSingle))
+    return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 
