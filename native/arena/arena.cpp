@@ -11,7 +11,11 @@
 #include <set>
 #include <shared_mutex>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
+
+#include "held_writes.h"
+#include "virtual_space.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -90,10 +94,11 @@ public:
   }
 
   void release_all() {
-    for (const auto &[base, live] : live_)
+    for (const auto &[base, live] : live_) {
       forget_contents(base, live.reserved - kGuard);
+      used_ -= live.reserved - kGuard;
+    }
     live_.clear();
-    used_ = 0;
     clear_maps();
   }
 
@@ -138,6 +143,44 @@ public:
       }
     }
     return best;
+  }
+
+  // Memory elsewhere that belongs to this device.
+  bool charge(uint64_t bytes) {
+    if (capacity_ < used_ || bytes > capacity_ - used_)
+      return false;
+    used_ += bytes;
+    return true;
+  }
+  void discharge(uint64_t bytes) { used_ -= bytes < used_ ? bytes : used_; }
+
+  // Move the pages of an allocation into the region's file, where they keep their distances.
+  int share(uint64_t address, int *fd, uint64_t *offset) {
+    const auto it = live_.find(address);
+    if (it == live_.end())
+      return -1;
+    if (fd_ < 0) {
+      fd_ = memfd_create("va100-device", MFD_CLOEXEC);
+      if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(VA_DEVICE_BYTES)))
+        return errno;
+    }
+    const uint64_t first = address / kPage * kPage;
+    const uint64_t end = round_up(address + it->second.reserved - kGuard, kPage);
+    for (uint64_t at = first; at < end;) {
+      const auto after = shared_.upper_bound(at);
+      if (after != shared_.begin() && std::prev(after)->second > at) {
+        at = std::prev(after)->second;
+        continue;
+      }
+      const uint64_t to = after == shared_.end() || after->first > end ? end : after->first;
+      if (const int failed = move_pages(at, to))
+        return failed;
+      shared_[at] = to;
+      at = to;
+    }
+    *fd = fd_;
+    *offset = address - base_;
+    return 0;
   }
 
   uint64_t capacity() const { return capacity_; }
@@ -207,6 +250,36 @@ private:
     const uint64_t last = (base + owned) / kPage * kPage;
     if (first < last && last - first >= kReturnedBytes)
       madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
+    if (!shared_.empty())
+      forget_shared(first, last);
+  }
+
+  // Pages in the file are forgotten there.
+  void forget_shared(uint64_t first, uint64_t last) {
+    for (const auto &[start, end] : shared_) {
+      const uint64_t from = start > first ? start : first, to = end < last ? end : last;
+      if (from < to)
+        madvise(reinterpret_cast<void *>(from), to - from, MADV_REMOVE);
+    }
+  }
+
+  // Pages nobody has touched read as zero, and need no place in the file.
+  int move_pages(uint64_t first, uint64_t last) {
+    static const char zeros[kReturnedBytes] = {};
+    const va::HeldWrites held(first, last);
+    for (uint64_t at = first; at < last; at += kReturnedBytes) {
+      const uint64_t bytes = last - at < kReturnedBytes ? last - at : kReturnedBytes;
+      const void *const from = reinterpret_cast<const void *>(at);
+      if (std::memcmp(from, zeros, bytes) &&
+          pwrite(fd_, from, bytes, static_cast<off_t>(at - base_)) != static_cast<ssize_t>(bytes))
+        return ENOSPC;
+    }
+    void *const want = reinterpret_cast<void *>(first);
+    const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+    return mmap(want, last - first, PROT_READ | PROT_WRITE, flags, fd_,
+                static_cast<off_t>(first - base_)) == MAP_FAILED
+               ? errno
+               : 0;
   }
 
   bool commit(uint64_t end) {
@@ -229,6 +302,8 @@ private:
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
   uint64_t committed_ = 0; // first address not yet writable, when committing lazily
+  int fd_ = -1; // holds the pages that were shared
+  std::map<uint64_t, uint64_t> shared_; // first page to the one behind the last
   Map live_;
   std::map<uint64_t, uint64_t> by_base_;
   std::set<std::pair<uint64_t, uint64_t>> by_size_;
@@ -322,6 +397,12 @@ bool owned(uint64_t address, uint64_t bytes) {
 
 } // namespace
 
+namespace va {
+
+ArenaMode arena_mode() { return {state().error() == 0, state().lazily_committed()}; }
+
+} // namespace va
+
 extern "C" {
 
 int va_arena_open(void) {
@@ -378,6 +459,8 @@ int va_arena_free(uint64_t base) {
 
 int va_arena_find(uint64_t address, va_allocation *out) {
   return guarded(0, [&](ArenaState &arena) {
+    if (address >= VA_VIRTUAL_BASE && address < VA_VIRTUAL_END)
+      return va::virtual_find(address, out) ? 1 : 0;
     const std::lock_guard<std::mutex> lock(arena.mutex);
     const Region *const region = arena.region_of(address);
     return region && region->find(address, out) ? 1 : 0;
@@ -386,6 +469,13 @@ int va_arena_find(uint64_t address, va_allocation *out) {
 
 int va_arena_range(uint64_t address, uint64_t *base, uint64_t *bytes) {
   return guarded(0, [&](ArenaState &arena) {
+    if (address >= VA_VIRTUAL_BASE && address < VA_VIRTUAL_END) {
+      va_allocation run{};
+      const bool found = va::virtual_find(address, &run);
+      *base = run.base;
+      *bytes = run.bytes;
+      return found ? 1 : 0;
+    }
     {
       const std::lock_guard<std::mutex> lock(arena.mutex);
       if (const Region *const region = arena.region_of(address))
@@ -418,6 +508,13 @@ int va_arena_nearest(uint64_t address, va_allocation *out) {
       best = distance;
       if (out)
         *out = candidate;
+    }
+    va_allocation mapped;
+    const uint64_t distance = va::virtual_nearest(address, &mapped);
+    if (distance < best) {
+      best = distance;
+      if (out)
+        *out = mapped;
     }
     return best == UINT64_MAX ? 0 : 1;
   });
@@ -469,9 +566,35 @@ void va_arena_reset(void) {
     for (int i = 0; i < kRegions; ++i)
       if (i != VA_WINDOW_DEVICE) // the scheduler's; it keeps them for the next launch
         arena.region(i)->release_all();
+    va::virtual_reset();
     const std::unique_lock<std::shared_mutex> host_lock(arena.host_mutex);
     arena.host.clear();
     return 0;
+  });
+}
+
+int va_arena_charge(int device, uint64_t bytes) {
+  return guarded(-1, [&](ArenaState &arena) {
+    const std::lock_guard<std::mutex> lock(arena.mutex);
+    Region *const region = arena.region(device);
+    return region && region->charge(bytes) ? 0 : -1;
+  });
+}
+
+void va_arena_discharge(int device, uint64_t bytes) {
+  guarded(0, [&](ArenaState &arena) {
+    const std::lock_guard<std::mutex> lock(arena.mutex);
+    if (Region *const region = arena.region(device))
+      region->discharge(bytes);
+    return 0;
+  });
+}
+
+int va_arena_share(uint64_t address, int *fd, uint64_t *offset) {
+  return guarded(-1, [&](ArenaState &arena) {
+    const std::lock_guard<std::mutex> lock(arena.mutex);
+    Region *const region = arena.region_of(address);
+    return region ? region->share(address, fd, offset) : -1;
   });
 }
 

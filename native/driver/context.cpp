@@ -1,6 +1,7 @@
 // Contexts: primary and others, the stack of each thread, limits, peers, and what sticks.
 #include <algorithm>
 
+#include "capture.h"
 #include "driver_api.h"
 #include "objects.h"
 #include "settings.h"
@@ -70,6 +71,7 @@ CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
 }
 
 void wait_for(Context &context) {
+  require_wait_allowed(context);
   log_join(context.tracks);
   flush_device_output();
   require_healthy(context);
@@ -143,14 +145,16 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 
 CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *, int count, unsigned int flags,
                         CUdevice device) {
-  return count ? CUDA_ERROR_NOT_SUPPORTED : create(context, flags, device);
+  return count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(context, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned int flags,
                         CUdevice device) {
   if (parameters) { // first field: affinities, third: graphics sharing
     const void *const *const fields = reinterpret_cast<const void *const *>(parameters);
-    if (fields[0] || fields[2])
+    if (fields[0])
+      return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (fields[2])
       return CUDA_ERROR_NOT_SUPPORTED;
   }
   return create(context, flags, device);
@@ -186,7 +190,8 @@ CUresult cuCtxDetach(CUcontext handle) {
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-  stack().push_back(context_of(handle).handle);
+  context_of(handle);
+  stack().push_back(handle); // by this name: a green context has another than what it is part of
   return CUDA_SUCCESS;
 }
 
@@ -284,25 +289,32 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
-  current_context();
-  *config = 0;
+  *config = current_context().cache_config.load();
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCacheConfig(CUfunc_cache) {
-  current_context();
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  if (config < 0 || config > 3)
+    return CUDA_ERROR_INVALID_VALUE;
+  current_context().cache_config = config;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config) {
-  current_context();
-  *config = 1; // four-byte banks
+  *config = current_context().shared_config.load();
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetSharedMemConfig(CUsharedconfig) {
-  current_context();
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  if (config < 0 || config > 2)
+    return CUDA_ERROR_INVALID_VALUE;
+  current_context(); // an A100's banks have one width
   return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam *, CUexecAffinityType) {
+  current_context();
+  return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; // only under MPS
 }
 
 CUresult cuCtxResetPersistingL2Cache() {

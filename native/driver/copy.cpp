@@ -4,7 +4,9 @@
 
 #include "arrays.h"
 #include "blocks.h"
+#include "capture.h"
 #include "driver_api.h"
+#include "physical.h"
 #include "va100/check.h"
 
 namespace va {
@@ -19,6 +21,9 @@ struct Side {
 };
 
 int device_holding(uint64_t address) {
+  va_allocation found;
+  if (is_virtual(address))
+    return va_arena_find(address, &found) && found.device < VA_DEVICES ? found.device : -1;
   const int region = static_cast<int>((address - VA_ARENA_BASE) >> VA_DEVICE_SHIFT);
   return in_arena(address) && region < VA_DEVICES ? region : -1;
 }
@@ -45,6 +50,34 @@ void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   log_transfer(stream.track, stream.context->device->ordinal, bytes, way);
 }
 
+void use(Side side, unsigned *type, void **host, CUdeviceptr *device) {
+  *type = side.type;
+  *(side.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr *>(host) : device) =
+      side.address;
+}
+
+// A copy of bytes that lie together, as a node holds it.
+CUDA_MEMCPY3D boxed(Side to, Side from, uint64_t bytes) {
+  CUDA_MEMCPY3D box{};
+  use(to, &box.dst_type, &box.dst_host, &box.dst_device);
+  use(from, &box.src_type, const_cast<void **>(&box.src_host), &box.src_device);
+  box.width = bytes;
+  box.height = box.depth = 1;
+  return box;
+}
+
+// Whether a copy is a node's from now on; one that the host would wait for cannot be.
+bool is_captured(Stream &stream, const CUDA_MEMCPY3D &box, bool wait) {
+  if (wait) {
+    require_wait_allowed(stream);
+    require_unsafe_allowed();
+  }
+  if (!in_capture(stream))
+    return false;
+  capture(stream, CopyWork{box, stream.context->handle});
+  return true;
+}
+
 CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {
   healthy_context();
   Stream &stream = stream_of(handle);
@@ -52,6 +85,8 @@ CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {
     return CUDA_SUCCESS;
   require_range(to, bytes);
   require_range(from, bytes);
+  if (capturing_anywhere() && is_captured(stream, boxed(to, from, bytes), wait))
+    return CUDA_SUCCESS;
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     std::memmove(reinterpret_cast<void *>(to.address), reinterpret_cast<void *>(from.address),
@@ -120,29 +155,31 @@ void complete(Side *side, const CUDA_MEMCPY3D &c, uint64_t x, uint64_t y) {
     fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
-  healthy_context();
-  Stream &stream = stream_of(handle);
-  if (!c.width || !c.height || !c.depth)
-    return CUDA_SUCCESS;
+// Both sides of a copy of a box, and where each one's first byte is.
+struct Box {
+  Side to, from;
+  uint64_t target, source;
+};
+
+Box placed(const CUDA_MEMCPY3D &c) {
   Side from = side_of(c.src_type, c.src_host, c.src_device, c.src_array, c.src_pitch, c.src_height);
   Side to = side_of(c.dst_type, c.dst_host, c.dst_device, c.dst_array, c.dst_pitch, c.dst_height);
   complete(&from, c, c.src_x, c.src_y);
   complete(&to, c, c.dst_x, c.dst_y);
-  const uint64_t source = first_byte(from, c.src_x, c.src_y, c.src_z, c);
-  const uint64_t target = first_byte(to, c.dst_x, c.dst_y, c.dst_z, c);
-  {
-    const std::lock_guard<std::recursive_mutex> lock(stream.order);
-    for (uint64_t z = 0; z < c.depth; ++z)
-      for (uint64_t y = 0; y < c.height; ++y) {
-        const uint64_t there = target + (z * to.height + y) * to.pitch;
-        const uint64_t here = source + (z * from.height + y) * from.pitch;
-        std::memmove(reinterpret_cast<void *>(there), reinterpret_cast<void *>(here), c.width);
-        va_check_copied(there, here, c.width);
-      }
+  return {to, from, first_byte(to, c.dst_x, c.dst_y, c.dst_z, c),
+          first_byte(from, c.src_x, c.src_y, c.src_z, c)};
+}
+
+CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
+  healthy_context();
+  Stream &stream = stream_of(handle);
+  if (capturing_anywhere()) {
+    require_copy(c);
+    if (is_captured(stream, c, wait))
+      return CUDA_SUCCESS;
   }
-  account(stream, target, source, c.width * c.height * c.depth);
-  if (wait) {
+  run_copy(stream, c);
+  if (wait && c.width && c.height && c.depth) {
     log_join(stream.track);
     flush_device_output();
   }
@@ -163,6 +200,27 @@ uint64_t byte_at(const Side &side, uint64_t offset) {
   return side.address + offset / row * side.pitch + offset % row;
 }
 
+// The box of a run within one row of each side, as a node holds it.
+CUDA_MEMCPY3D boxed_run(const Side &to, uint64_t to_offset, const Side &from,
+                        uint64_t from_offset, uint64_t bytes) {
+  if (piece_of(to, to_offset, bytes) < bytes || piece_of(from, from_offset, bytes) < bytes)
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  CUDA_MEMCPY3D box = boxed(to, from, bytes);
+  if (to.array) {
+    box.dst_type = CU_MEMORYTYPE_ARRAY;
+    box.dst_array = to.array->handle;
+    box.dst_x = to_offset % to.array->row_bytes();
+    box.dst_y = to_offset / to.array->row_bytes();
+  }
+  if (from.array) {
+    box.src_type = CU_MEMORYTYPE_ARRAY;
+    box.src_array = from.array->handle;
+    box.src_x = from_offset % from.array->row_bytes();
+    box.src_y = from_offset / from.array->row_bytes();
+  }
+  return box;
+}
+
 // Bytes one after another, which in an array are its rows one after another.
 CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t from_offset,
                   uint64_t bytes, CUstream handle, bool wait) {
@@ -176,6 +234,9 @@ CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t
              offset % side->array->texel_bytes || bytes % side->array->texel_bytes)
       fail(CUDA_ERROR_INVALID_VALUE);
   }
+  if (capturing_anywhere() &&
+      is_captured(stream, boxed_run(to, to_offset, from, from_offset, bytes), wait))
+    return CUDA_SUCCESS;
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
     for (uint64_t done = 0; done < bytes;) {
@@ -219,6 +280,28 @@ CUDA_MEMCPY3D lifted(const CUDA_MEMCPY2D &c) {
 }
 
 } // namespace
+
+void require_copy(const CUDA_MEMCPY3D &c) {
+  if (c.width && c.height && c.depth)
+    placed(c);
+}
+
+void run_copy(Stream &stream, const CUDA_MEMCPY3D &c) {
+  if (!c.width || !c.height || !c.depth)
+    return;
+  const Box box = placed(c);
+  {
+    const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    for (uint64_t z = 0; z < c.depth; ++z)
+      for (uint64_t y = 0; y < c.height; ++y) {
+        const uint64_t there = box.target + (z * box.to.height + y) * box.to.pitch;
+        const uint64_t here = box.source + (z * box.from.height + y) * box.from.pitch;
+        std::memmove(reinterpret_cast<void *>(there), reinterpret_cast<void *>(here), c.width);
+        va_check_copied(there, here, c.width);
+      }
+  }
+  account(stream, box.target, box.source, c.width * c.height * c.depth);
+}
 
 namespace api {
 

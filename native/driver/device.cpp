@@ -3,6 +3,7 @@
 #include <cstring>
 #include <strings.h>
 
+#include "arrays.h"
 #include "driver_api.h"
 #include "objects.h"
 
@@ -127,6 +128,37 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format,
+                                            unsigned int channels, CUdevice device) {
+  constexpr int kTexture1DLinearWidth = 69;
+  const Device &d = device_of(device);
+  const bool counted = channels == 1 || channels == 2 || channels == 4;
+  if (!counted || !channel_bytes_of(static_cast<unsigned>(format)))
+    return CUDA_ERROR_INVALID_VALUE;
+  *width = static_cast<size_t>(d.attribute(kTexture1DLinearWidth));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                           const CUatomicOperation *operations, unsigned int count,
+                                           CUdevice device) {
+  constexpr int kOperations = 13;
+  device_of(device);
+  for (unsigned i = 0; i < count; ++i)
+    if (operations[i] < 0 || operations[i] >= kOperations)
+      return CUDA_ERROR_INVALID_VALUE;
+  std::fill_n(capabilities, count, 0u); // PCIe carries none
+  return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                    CUflushGPUDirectRDMAWritesScope scope) {
+  constexpr int kToOwner = 100, kToAllDevices = 200;
+  current_context();
+  return target || (scope != kToOwner && scope != kToAllDevices) ? CUDA_ERROR_INVALID_VALUE
+                                                                 : CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *value, CUexecAffinityType, CUdevice device) {

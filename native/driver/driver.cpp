@@ -5,6 +5,7 @@
 #include <string>
 
 #include "objects.h"
+#include "pools.h"
 #include "settings.h"
 
 namespace va {
@@ -57,6 +58,7 @@ CUresult refuse(const char *name) noexcept {
 }
 
 void flush_device_output() {
+  settle_pools(); // where the host waits, pools let go, too
   char buffer[4096];
   bool wrote = false;
   while (const size_t bytes = va_exec_take_output(buffer, sizeof buffer)) {

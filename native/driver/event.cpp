@@ -1,6 +1,6 @@
 // Events: points in virtual time.
+#include "capture.h"
 #include "driver_api.h"
-#include "objects.h"
 
 namespace va {
 namespace {
@@ -8,15 +8,17 @@ namespace {
 constexpr unsigned kDisableTiming = 2;
 constexpr unsigned kInterprocess = 4;
 
-CUresult record(CUevent handle, Stream &stream) {
+CUresult record(CUevent handle, Stream &stream, bool external = false) {
   Event &event = event_of(handle);
   require_healthy(*stream.context);
   if (event.context->device != stream.context->device)
     return CUDA_ERROR_INVALID_HANDLE;
-  auto moment = std::make_shared<Moment>();
-  log_record(stream.track, moment);
-  const std::lock_guard<std::mutex> lock(event.mutex);
-  event.moment = std::move(moment);
+  if (!in_capture(stream))
+    run_record(stream, handle);
+  else if (external)
+    capture(stream, RecordWork{handle});
+  else
+    capture_record(stream, event);
   return CUDA_SUCCESS;
 }
 
@@ -29,6 +31,8 @@ std::shared_ptr<Moment> moment_of(Event &event) {
 std::shared_ptr<Moment> timed_moment(CUevent handle) {
   Event &event = event_of(handle);
   const std::lock_guard<std::mutex> lock(event.mutex);
+  if (event.captured)
+    fail(CUDA_ERROR_CAPTURED_EVENT);
   if (event.flags & kDisableTiming || !event.moment)
     fail(CUDA_ERROR_INVALID_HANDLE);
   return event.moment;
@@ -36,14 +40,34 @@ std::shared_ptr<Moment> timed_moment(CUevent handle) {
 
 } // namespace
 
+void run_record(Stream &stream, CUevent handle) {
+  Event &event = event_of(handle);
+  auto moment = std::make_shared<Moment>();
+  log_record(stream.track, moment);
+  const std::lock_guard<std::mutex> lock(event.mutex);
+  event.moment = std::move(moment);
+  event.captured.reset();
+}
+
+void run_wait(Stream &stream, CUevent handle) {
+  Event &event = event_of(handle);
+  std::shared_ptr<Moment> moment;
+  {
+    const std::lock_guard<std::mutex> lock(event.mutex);
+    if (event.captured)
+      fail(CUDA_ERROR_CAPTURED_EVENT);
+    moment = event.moment;
+  }
+  if (moment)
+    log_wait(stream.track, moment);
+}
+
 namespace api {
 
 CUresult cuEventCreate(CUevent *handle, unsigned int flags) {
   Context &context = healthy_context();
   if (flags > 7 || (flags & kInterprocess && !(flags & kDisableTiming)))
     return CUDA_ERROR_INVALID_VALUE;
-  if (flags & kInterprocess)
-    return CUDA_ERROR_NOT_SUPPORTED;
   auto event = std::make_unique<Event>();
   event->context = &context;
   event->flags = flags;
@@ -63,12 +87,17 @@ CUresult cuEventDestroy_v2(CUevent handle) {
 CUresult cuEventDestroy(CUevent handle) { return cuEventDestroy_v2(handle); }
 
 CUresult cuEventQuery(CUevent handle) {
-  require_healthy(*event_of(handle).context);
+  Event &event = event_of(handle);
+  require_wait_allowed(event);
+  if (const std::shared_ptr<Moment> moment = moment_of(event))
+    log_seen(moment);
+  require_healthy(*event.context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
   Event &event = event_of(handle);
+  require_wait_allowed(event);
   if (const std::shared_ptr<Moment> moment = moment_of(event))
     log_join(event.context->tracks, moment);
   flush_device_output();
@@ -79,7 +108,7 @@ CUresult cuEventSynchronize(CUevent handle) {
 CUresult cuEventRecord(CUevent handle, CUstream stream) { return record(handle, stream_of(stream)); }
 
 CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned int flags) {
-  return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(handle, stream_of(stream));
+  return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(handle, stream_of(stream), flags == 1);
 }
 
 CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
@@ -94,14 +123,16 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
   return cuEventElapsedTime_v2(milliseconds, start, end);
 }
 
-CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
-  return record(event, *context_of(context).legacy);
+CUresult cuCtxRecordEvent(CUcontext handle, CUevent event) {
+  Context &context = context_of(handle);
+  require_wait_allowed(context);
+  return record(event, *context.legacy);
 }
 
 CUresult cuCtxWaitEvent(CUcontext context, CUevent handle) {
-  const std::shared_ptr<Track> &track = context_of(context).legacy->track;
-  if (const std::shared_ptr<Moment> moment = moment_of(event_of(handle)))
-    log_wait(track, moment);
+  Stream &legacy = *context_of(context).legacy;
+  require_wait_allowed(*legacy.context);
+  run_wait(legacy, handle);
   return CUDA_SUCCESS;
 }
 

@@ -21,7 +21,16 @@ enum class Kind : uint64_t {
   kLink = 0x18,
   kPool = 0x19,
   kTexture = 0x1A, // numbers of the table of textures and surfaces, which begin with it
-  kArray = 0x1B
+  kArray = 0x1B,
+  kGraph = 0x1C,
+  kGraphNode = 0x1D,
+  kGraphExec = 0x1E,
+  kUserObject = 0x1F,
+  kPhysical = 0x30,
+  kGreenContext = 0x31,
+  kResourceDescriptor = 0x32,
+  kLogListener = 0x33,
+  kListener = 0x34
 };
 
 inline Kind kind_of(const void *handle) {

@@ -172,6 +172,12 @@ uint32_t resident_ctas_per_sm(const Device &device, const Function &function, ui
   return std::min(ctas, sm_shared / per_cta);
 }
 
+Function &function_for(CUfunction handle, Context &context) {
+  if (kind_of(handle) == Kind::kKernel)
+    return function_in(kernel_of(reinterpret_cast<CUkernel>(handle)), context);
+  return function_of(handle);
+}
+
 Function &function_of(CUfunction handle) {
   if (kind_of(handle) == Kind::kKernel)
     return function_in(kernel_of(reinterpret_cast<CUkernel>(handle)), current_context());

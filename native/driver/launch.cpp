@@ -3,7 +3,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "capture.h"
 #include "compiler.h"
+#include "coredump.h"
 #include "driver_api.h"
 #include "modules.h"
 #include "settings.h"
@@ -18,13 +20,6 @@ constexpr size_t kMostParameterBytes = 32764;
 constexpr size_t kMallocHeapLimit = 2; // CUlimit
 // Machine code takes ctaid.x * ntid.x + tid.x to fit a signed integer (jit/transfer.py).
 constexpr uint64_t kMostThreadsInX = 0x7FFFFFFF;
-
-struct Shape {
-  uint32_t grid[3];
-  uint32_t block[3];
-  uint32_t shared_bytes;
-  bool cooperative;
-};
 
 std::mutex g_fault_mutex;
 std::string *g_last_fault = nullptr;
@@ -108,34 +103,6 @@ private:
   std::unique_ptr<Item[]> large_;
 };
 
-// The parameter block: from one pointer a parameter, or a buffer the caller packed.
-void pack(const Function &f, void **parameters, void **extra, uint8_t *out) {
-  if (extra) {
-    const void *buffer = nullptr;
-    const size_t *bytes = nullptr;
-    for (void **item = extra; *item; item += 2) { // pairs of what and where, ended by 0
-      if (item[0] == reinterpret_cast<void *>(1))
-        buffer = item[1];
-      else if (item[0] == reinterpret_cast<void *>(2))
-        bytes = static_cast<const size_t *>(item[1]);
-      else
-        fail(CUDA_ERROR_INVALID_VALUE);
-    }
-    if (parameters || (bytes && *bytes && !buffer))
-      fail(CUDA_ERROR_INVALID_VALUE);
-    if (bytes && buffer)
-      std::memcpy(out, buffer, std::min<size_t>(*bytes, f.parameter_bytes));
-    return;
-  }
-  if (!f.parameters.empty() && !parameters)
-    fail(CUDA_ERROR_INVALID_VALUE);
-  for (size_t i = 0; i < f.parameters.size(); ++i) {
-    if (!parameters[i])
-      fail(CUDA_ERROR_INVALID_VALUE);
-    std::memcpy(out + f.parameters[i].offset, parameters[i], f.parameters[i].size);
-  }
-}
-
 CUresult code_of(uint32_t fault) {
   switch (fault) {
   case VA_FAULT_ILLEGAL_ADDRESS:
@@ -178,6 +145,7 @@ void report(Context &context, const Function &f, const Variant &variant, const v
   if (text.empty())
     text = plain_text(f, fault);
   say("%s", text.c_str());
+  dump_fault(context, text);
   const std::lock_guard<std::mutex> lock(g_fault_mutex);
   delete g_last_fault;
   g_last_fault = new std::string(std::move(text));
@@ -237,10 +205,8 @@ void require_cooperative(const Device &device, const Shape &s, uint32_t per_sm) 
     fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-// Run one grid to its end; a fault sticks to the context.
-void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
-  constexpr int kSmCount = 16;
-  const Device &device = *stream.context->device;
+// CTAs an SM holds at once; fails unless the kernel may be launched in this shape.
+uint32_t require_resident(const Device &device, const Function &f, const Shape &s) {
   require_shape(device, f, s);
   const uint32_t threads = s.block[0] * s.block[1] * s.block[2];
   const uint32_t per_sm = resident_ctas_per_sm(device, f, threads, s.shared_bytes);
@@ -248,6 +214,14 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
     fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   if (s.cooperative)
     require_cooperative(device, s, per_sm);
+  return per_sm;
+}
+
+// Run one grid to its end; a fault sticks to the context.
+void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
+  constexpr int kSmCount = 16;
+  const Device &device = *stream.context->device;
+  const uint32_t per_sm = require_resident(device, f, s);
   const Variant &variant = variant_for(f, s.block);
 
   Scratch<uint64_t, 512> counters(variant.code.counter_count);
@@ -318,7 +292,7 @@ void run_descendants(Stream &stream, const va_module &module) {
 }
 
 CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
-                void **extra) {
+                void **extra, Attributes attributes = {}) {
   healthy_context();
   Stream &stream = stream_of(stream_handle);
   Context &context = *stream.context;
@@ -327,9 +301,13 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   if (f.module->context != &context)
     return CUDA_ERROR_INVALID_HANDLE;
   Scratch<uint8_t, 4352> block(f.parameter_bytes);
-  pack(f, parameters, extra, block.data());
-  run_grid(stream, f, s, block.data());
-  run_descendants(stream, *f.module);
+  pack_parameters(f, parameters, extra, block.data());
+  if (in_capture(stream)) {
+    require_launchable(*context.device, f, s);
+    capture(stream, kernel_work(f, s, block.data(), std::move(attributes)));
+    return CUDA_SUCCESS;
+  }
+  run_kernel(stream, f, s, block.data());
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
 }
 
@@ -360,6 +338,44 @@ CUresult launch_legacy(CUfunction handle, int width, int height, CUstream stream
 
 } // namespace
 
+// The parameter block: from one pointer a parameter, or a buffer the caller packed.
+void pack_parameters(const Function &f, void **parameters, void **extra, uint8_t *out) {
+  if (extra) {
+    const void *buffer = nullptr;
+    const size_t *bytes = nullptr;
+    for (void **item = extra; *item; item += 2) { // pairs of what and where, ended by 0
+      if (item[0] == reinterpret_cast<void *>(1))
+        buffer = item[1];
+      else if (item[0] == reinterpret_cast<void *>(2))
+        bytes = static_cast<const size_t *>(item[1]);
+      else
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    if (parameters || (bytes && *bytes && !buffer))
+      fail(CUDA_ERROR_INVALID_VALUE);
+    if (bytes && buffer)
+      std::memcpy(out, buffer, std::min<size_t>(*bytes, f.parameter_bytes));
+    return;
+  }
+  if (!f.parameters.empty() && !parameters)
+    fail(CUDA_ERROR_INVALID_VALUE);
+  for (size_t i = 0; i < f.parameters.size(); ++i) {
+    if (!parameters[i])
+      fail(CUDA_ERROR_INVALID_VALUE);
+    std::memcpy(out + f.parameters[i].offset, parameters[i], f.parameters[i].size);
+  }
+}
+
+void require_launchable(const Device &device, const Function &function, const Shape &shape) {
+  require_resident(device, function, shape);
+}
+
+void run_kernel(Stream &stream, Function &function, const Shape &shape,
+                const uint8_t *parameters) {
+  run_grid(stream, function, shape, parameters);
+  run_descendants(stream, *function.module);
+}
+
 namespace api {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
@@ -383,8 +399,11 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
           false};
   if (config->attribute_count && !config->attributes)
     return CUDA_ERROR_INVALID_VALUE;
+  Attributes attributes;
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const CUlaunchAttribute &attribute = config->attributes[i];
+    if (attribute.id != CU_LAUNCH_ATTRIBUTE_IGNORE && capturing_anywhere())
+      std::memcpy(&attributes[attribute.id], &attribute.value, sizeof attribute.value);
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
       s.cooperative = attribute.value.cooperative != 0;
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
@@ -396,7 +415,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
       return CUDA_ERROR_NOT_SUPPORTED;
   }
-  return launch(function, s, config->stream, parameters, extra);
+  return launch(function, s, config->stream, parameters, extra, std::move(attributes));
 }
 
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {

@@ -1,13 +1,18 @@
-// Memory: device, managed, pinned and registered host; what is known about a pointer.
+// Memory: device, managed, pinned and registered host: handed out, taken back, found again.
 #include <algorithm>
 #include <map>
 #include <shared_mutex>
 #include <vector>
 
 #include "blocks.h"
+#include "capture.h"
 #include "driver_api.h"
+#include "managed.h"
+#include "physical.h"
+#include "pools.h"
 #include "settings.h"
 #include "va100/check.h"
+#include "windows.h"
 
 namespace va {
 namespace {
@@ -33,21 +38,52 @@ void add(Block block) {
   all.by_base[block.base] = block;
 }
 
-void account(const Block &block, bool freed) {
-  Pool *const pool = block.pool ? driver().pools.find(block.pool) : nullptr;
-  if (!pool)
-    return;
-  Device &device = *driver().devices[static_cast<size_t>(pool->device)];
-  const std::lock_guard<std::mutex> lock(device.mutex);
-  if (freed) {
-    pool->used -= std::min(pool->used, block.bytes);
+uint64_t whole_units(uint64_t bytes) {
+  return (bytes + VA_VIRTUAL_UNIT - 1) / VA_VIRTUAL_UNIT * VA_VIRTUAL_UNIT;
+}
+
+void give_back(const Block &block) {
+  if (block.origin == Origin::kRegistered) {
+    va_arena_unregister_host(block.base);
+  } else if (block.file) {
+    close_window(block.base);
+    if (block.owns_file_piece) {
+      block.file->give(block.offset, whole_units(block.bytes));
+      va_arena_discharge(block.device, block.bytes);
+    }
   } else {
-    pool->used += block.bytes;
-    pool->used_high = std::max(pool->used_high, pool->used);
+    if (block.origin == Origin::kManaged)
+      forget_advice(block.base, block.bytes);
+    va_arena_free(block.base);
   }
+  if (block.pool)
+    pool_takes(block.pool, block.bytes);
+}
+
+uint64_t map_piece(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
+                   uint64_t offset, CUmemoryPool pool, bool owns, Origin origin) {
+  Block block;
+  block.bytes = bytes;
+  block.origin = origin;
+  block.context = context.handle;
+  block.device = context.device->ordinal;
+  block.pool = pool;
+  block.file = file;
+  block.offset = offset;
+  block.owns_file_piece = owns;
+  try {
+    block.base = open_window(file->fd(), offset, bytes, block.device);
+  } catch (...) {
+    give_back(block);
+    throw;
+  }
+  add(block);
+  va_check_allocated(block.base, bytes, !owns);
+  return block.base;
 }
 
 CUresult host_allocate(void **pointer, size_t bytes, unsigned flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   if (!bytes || flags & ~kHostFlags)
     return CUDA_ERROR_INVALID_VALUE;
@@ -56,6 +92,7 @@ CUresult host_allocate(void **pointer, size_t bytes, unsigned flags) {
 }
 
 CUresult host_register(void *pointer, size_t bytes, unsigned flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   const uint64_t base = reinterpret_cast<uint64_t>(pointer);
   if (!bytes || !base || flags & ~0x1Fu || in_arena(base))
@@ -73,91 +110,22 @@ CUresult host_register(void *pointer, size_t bytes, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-bool take(uint64_t base, bool (*wanted)(Origin), Block *out) {
+bool is_pinned_by_client(const Block &b) { return b.origin == Origin::kPinned && !b.pool; }
+
+bool is_freed_as_device_memory(const Block &b) {
+  return b.origin == Origin::kDevice || b.origin == Origin::kManaged ||
+         (b.origin == Origin::kPinned && b.pool);
+}
+
+bool take(uint64_t base, bool (*wanted)(const Block &), Block *out) {
   Blocks &all = blocks();
   const std::unique_lock<std::shared_mutex> lock(all.mutex);
   const auto it = all.by_base.find(base);
-  if (it == all.by_base.end() || !wanted(it->second.origin))
+  if (it == all.by_base.end() || !wanted(it->second))
     return false;
   *out = it->second;
   all.by_base.erase(it);
   return true;
-}
-
-bool is_host(const Block &block) {
-  return block.origin == Origin::kPinned || block.origin == Origin::kRegistered;
-}
-
-template <typename Value> CUresult put(void *data, Value value) {
-  *static_cast<Value *>(data) = value;
-  return CUDA_SUCCESS;
-}
-
-enum PointerAttribute {
-  kContext = 1,
-  kMemoryType = 2,
-  kDevicePointer = 3,
-  kHostPointer = 4,
-  kSyncMemops = 6,
-  kBufferId = 7,
-  kIsManaged = 8,
-  kDeviceOrdinal = 9,
-  kIpcCapable = 10,
-  kRangeStart = 11,
-  kRangeSize = 12,
-  kMapped = 13,
-  kHandleTypes = 14,
-  kRdmaCapable = 15,
-  kAccessFlags = 16,
-  kMempool = 17,
-  kMappingSize = 18,
-  kMappingBase = 19,
-  kBlockId = 20,
-  kDecompress = 21
-};
-
-CUresult pointer_attribute(void *data, int attribute, uint64_t address, const Block &block) {
-  const bool host_visible = is_host(block) || block.origin == Origin::kManaged;
-  switch (attribute) {
-  case kContext:
-    return put(data, block.context);
-  case kMemoryType:
-    return put<unsigned>(data, is_host(block) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-  case kDevicePointer:
-    return put(data, address);
-  case kHostPointer:
-    if (!host_visible)
-      return CUDA_ERROR_INVALID_VALUE;
-    return put(data, address);
-  case kSyncMemops:
-  case kIpcCapable:
-  case kRdmaCapable:
-  case kDecompress:
-    return put(data, 0);
-  case kBufferId:
-  case kBlockId:
-    return put(data, block.id);
-  case kIsManaged:
-    return put(data, block.origin == Origin::kManaged ? 1 : 0);
-  case kDeviceOrdinal:
-    return put(data, block.device);
-  case kRangeStart:
-  case kMappingBase:
-    return put(data, block.base);
-  case kRangeSize:
-  case kMappingSize:
-    return put(data, block.bytes);
-  case kMapped:
-    return put(data, 1);
-  case kHandleTypes:
-    return put<uint64_t>(data, 0);
-  case kAccessFlags:
-    return put(data, 3); // read and write
-  case kMempool:
-    return put(data, block.pool);
-  default:
-    return CUDA_ERROR_INVALID_VALUE;
-  }
 }
 
 // Memory the driver did not hand out itself: module variables, placed by the compiler.
@@ -184,26 +152,84 @@ uint64_t allocate(Context &context, uint64_t bytes, Origin origin, unsigned flag
   block.flags = flags;
   block.pool = pool;
   const int region = origin == Origin::kDevice ? block.device : VA_HOST_DEVICE;
+  if (pool)
+    pool_gives(pool, bytes);
   block.base = va_arena_alloc(region, bytes, kPitchAlign); // good for any texture, too
-  if (!block.base)
+  if (!block.base && empty_pools(region))
+    block.base = va_arena_alloc(region, bytes, kPitchAlign);
+  if (!block.base) {
+    if (pool)
+      pool_takes(pool, bytes);
     fail(CUDA_ERROR_OUT_OF_MEMORY);
+  }
   add(block);
-  account(block, false);
   if (origin != Origin::kPinned)
     va_check_allocated(block.base, bytes, origin != Origin::kDevice);
   return block.base;
 }
 
-bool release(uint64_t base, bool pinned) {
+uint64_t allocate_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
+                         CUmemoryPool pool) {
+  const int region = context.device->ordinal;
+  pool_gives(pool, bytes);
+  if (va_arena_charge(region, bytes) &&
+      (!empty_pools(region) || va_arena_charge(region, bytes))) {
+    pool_takes(pool, bytes);
+    fail(CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  uint64_t offset = 0;
+  try {
+    offset = file->take(whole_units(bytes));
+  } catch (...) {
+    va_arena_discharge(region, bytes);
+    pool_takes(pool, bytes);
+    throw;
+  }
+  return map_piece(context, bytes, file, offset, pool, true, Origin::kDevice);
+}
+
+uint64_t import_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
+                       uint64_t offset, CUmemoryPool pool) {
+  if (pool)
+    pool_gives(pool, bytes);
+  return map_piece(context, bytes, file, offset, pool, false, Origin::kDevice);
+}
+
+uint64_t import_piece(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
+                      uint64_t offset) {
+  return map_piece(context, bytes, file, offset, nullptr, false, Origin::kImported);
+}
+
+bool release_import(uint64_t base) {
   Block block;
-  const auto wanted = pinned ? [](Origin o) { return o == Origin::kPinned; }
-                             : [](Origin o) { return o == Origin::kDevice || o == Origin::kManaged; };
+  if (!take(base, [](const Block &b) { return b.origin == Origin::kImported; }, &block))
+    return false;
+  va_check_released(base);
+  give_back(block);
+  return true;
+}
+
+bool release(uint64_t base, bool pinned) {
+  bool released = false;
+  if (!pinned && release_graph_block(base, &released))
+    return released;
+  Block block;
+  const auto wanted = pinned ? is_pinned_by_client : is_freed_as_device_memory;
   if (!take(base, wanted, &block))
     return false;
   va_check_released(base);
-  va_arena_free(base);
-  account(block, true);
+  give_back(block);
   return true;
+}
+
+std::vector<Block> blocks_of(CUcontext context) {
+  std::vector<Block> found;
+  Blocks &all = blocks();
+  const std::shared_lock<std::shared_mutex> lock(all.mutex);
+  for (const auto &[base, block] : all.by_base)
+    if (block.context == context)
+      found.push_back(block);
+  return found;
 }
 
 bool find_block(uint64_t address, Block *out) {
@@ -219,14 +245,14 @@ bool find_block(uint64_t address, Block *out) {
       }
     }
   }
-  return find_variable(address, out);
+  return (is_virtual(address) && find_mapping(address, out)) || find_variable(address, out);
 }
 
 void require_device_range(uint64_t address, uint64_t bytes) {
   if (!bytes)
     return;
   va_allocation found;
-  if (in_arena(address) && va_arena_find(address, &found)) {
+  if (in_arena(address) && !is_virtual(address) && va_arena_find(address, &found)) {
     if (bytes <= found.base + found.bytes - address)
       return;
   } else if (va_arena_accessible(address, bytes)) {
@@ -253,18 +279,15 @@ void free_blocks_of(Context &context) {
     }
   }
   for (const Block &block : mine) {
-    if (block.origin == Origin::kRegistered)
-      va_arena_unregister_host(block.base);
-    else
-      va_arena_free(block.base);
     va_check_leaked(block.base);
-    account(block, true);
+    give_back(block);
   }
 }
 
 namespace api {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   if (!bytes)
     return CUDA_ERROR_INVALID_VALUE;
@@ -274,6 +297,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                             unsigned int element_bytes) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   const bool legal = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
   if (!width || !height || !legal || width > VA_DEVICE_BYTES || height > VA_DEVICE_BYTES)
@@ -287,6 +311,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
+  require_unsafe_allowed();
   healthy_context();
   flush_device_output(); // freeing waits for the device
   if (!address)
@@ -320,6 +345,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags) {
+  require_unsafe_allowed();
   Context &context = healthy_context();
   enum { kGlobal = 1, kHost = 2, kSingle = 4 };
   if (!bytes || (flags != kGlobal && flags != kHost && flags != kSingle))
@@ -335,6 +361,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemFreeHost(void *pointer) {
+  require_unsafe_allowed();
   current_context();
   if (!pointer)
     return CUDA_SUCCESS;
@@ -373,87 +400,10 @@ CUresult cuMemHostUnregister(void *pointer) {
   current_context();
   Block block;
   const uint64_t base = reinterpret_cast<uint64_t>(pointer);
-  if (!take(base, [](Origin o) { return o == Origin::kRegistered; }, &block))
+  if (!take(base, [](const Block &b) { return b.origin == Origin::kRegistered; }, &block))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   va_arena_unregister_host(base);
   return CUDA_SUCCESS;
-}
-
-CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
-  started();
-  Block block;
-  if (!data || !find_block(address, &block))
-    return CUDA_ERROR_INVALID_VALUE;
-  return pointer_attribute(data, attribute, address, block);
-}
-
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
-                                CUdeviceptr address) {
-  started();
-  Block block;
-  const bool known = find_block(address, &block);
-  for (unsigned i = 0; i < count; ++i) {
-    if (!data[i])
-      return CUDA_ERROR_INVALID_VALUE;
-    if (known && pointer_attribute(data[i], attributes[i], address, block) == CUDA_SUCCESS)
-      continue;
-    // What cannot be answered is zero here, not an error; two of them have another "none".
-    switch (attributes[i]) {
-    case kMemoryType:
-    case kSyncMemops:
-    case kIsManaged:
-    case kIpcCapable:
-    case kMapped:
-    case kRdmaCapable:
-    case kAccessFlags:
-      put(data[i], 0);
-      break;
-    case kDeviceOrdinal:
-      put(data[i], -2);
-      break;
-    case kDecompress:
-      put(data[i], 0);
-      break;
-    default:
-      put<uint64_t>(data[i], 0);
-    }
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-                               CUdeviceptr address) {
-  started();
-  Block block;
-  if (!value || attribute != kSyncMemops || !find_block(address, &block))
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS; // every copy waits here anyway
-}
-
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation, unsigned int,
-                               CUstream stream) {
-  healthy_context();
-  stream_of(stream);
-  Block block;
-  if (!bytes || !find_block(address, &block) || block.origin != Origin::kManaged)
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice, CUstream stream) {
-  return cuMemPrefetchAsync_v2(address, bytes, CUmemLocation{}, 0, stream);
-}
-
-CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise, CUmemLocation) {
-  healthy_context();
-  Block block;
-  if (!bytes || !find_block(address, &block) || block.origin != Origin::kManaged)
-    return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice) {
-  return cuMemAdvise_v2(address, bytes, advice, CUmemLocation{});
 }
 
 } // namespace api

@@ -29,6 +29,8 @@ Function &runnable(Function &function);
 
 // The function a launch or a query names: a function, or a kernel in the current context.
 Function &function_of(CUfunction handle);
+// The same; a kernel's function in this context.
+Function &function_for(CUfunction handle, Context &context);
 Kernel &kernel_of(CUkernel handle);
 // A library's module in a context, loaded at first use.
 va_module *module_in(Library &library, Context &context, JitLog *log = nullptr);

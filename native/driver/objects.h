@@ -25,17 +25,38 @@ struct Array;
 struct Context;
 struct Stream;
 struct Library;
+struct CapturedPoint;
+struct StreamCapture;
 
 constexpr int kAttributeLimit = 256;
 
-struct Pool {
+class SharedFile;
+
+// Where stream-ordered allocations come from.
+struct PoolState {
   CUmemoryPool handle = nullptr;
   int device = 0;
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  int alloc_type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  int handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  uint64_t max_bytes = 0; // 0: as much as there is
   bool built_in = false;
+  bool imported = false;
   std::array<int, 4> reuse{{0, 1, 1, 1}}; // by attribute number 1 to 3
   uint64_t release_threshold = 0;
-  uint64_t used = 0, used_high = 0;
-  int access = 3; // read and write from its own device
+  // Bytes of live allocations, and bytes held for them and for coming ones.
+  uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+  uint64_t slack = 0; // reserved and not used
+  bool listed = false; // among the pools that have slack
+  uint64_t live = 0;   // allocations
+  bool destroyed = false; // goes when its last allocation does
+  std::map<int, int> access; // by region, where it differs from the default
+  std::shared_ptr<SharedFile> file; // of a pool that is shared between processes
+};
+
+// Never freed, but used again: another thread may just be settling it.
+struct Pool : PoolState {
+  std::mutex mutex;
 };
 
 struct Device {
@@ -122,6 +143,7 @@ struct Event {
   Context *context = nullptr;
   unsigned flags = 0;
   std::shared_ptr<Moment> moment; // null until recorded
+  std::shared_ptr<CapturedPoint> captured; // where it was last recorded in a capture, if there
   std::mutex mutex;
 };
 
@@ -133,6 +155,13 @@ struct Stream {
   uint64_t id = 0;
   std::shared_ptr<Track> track;
   std::recursive_mutex order; // work of one stream runs one after another
+  std::map<int, CUstreamAttrValue> attributes; // that were set
+  CUgreenCtx green = nullptr;                  // whose it is, and that one's other name
+  CUcontext alias = nullptr;
+  std::unique_ptr<StreamCapture> capture; // while it captures
+
+  Stream();
+  ~Stream();
 };
 
 struct Context {
@@ -153,6 +182,8 @@ struct Context {
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::shared_ptr<TrackGroup> tracks;
   std::array<std::atomic<uint64_t>, 12> limits{};
+  std::atomic<int> cache_config{0};
+  std::atomic<int> shared_config{1}; // four-byte banks
 };
 
 using ContextTable = HandleTable<Context, CUcontext, Kind::kContext>;

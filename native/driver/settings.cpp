@@ -6,6 +6,7 @@
 #include <cstring>
 #include <strings.h>
 
+#include "logs.h"
 #include "va100/arena.h"
 #include "va100/check.h"
 
@@ -75,15 +76,21 @@ Settings read() {
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");
   s.check = tools_of(text_of("VA100_CHECK", ""));
+  s.dump_on_exception = std::strcmp(text_of("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"), "0") != 0;
+  s.dump_lightweight = std::strcmp(text_of("CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "0"), "0") != 0;
+  s.dump_file = text_of("CUDA_COREDUMP_FILE", "core_%t_%h_%p.nvcudmp");
   s.backend = text_of("VA100_BACKEND", "va100.assembly:connect");
   return s;
 }
 
-void print(const char *format, va_list arguments) {
+void print(const char *format, va_list arguments, LogLevel level, bool shown) {
   char line[4096];
   vsnprintf(line, sizeof line, format, arguments);
-  std::fflush(stdout); // so that what the program wrote before stands before
-  std::fprintf(stderr, "va100: %s\n", line);
+  if (shown) {
+    std::fflush(stdout); // so that what the program wrote before stands before
+    std::fprintf(stderr, "va100: %s\n", line);
+  }
+  keep_log(level, line);
 }
 
 } // namespace
@@ -96,16 +103,14 @@ const Settings &settings() {
 void say(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  print(format, arguments);
+  print(format, arguments, LogLevel::kError, true);
   va_end(arguments);
 }
 
 void note(const char *format, ...) {
-  if (!settings().log)
-    return;
   va_list arguments;
   va_start(arguments, format);
-  print(format, arguments);
+  print(format, arguments, LogLevel::kWarning, settings().log);
   va_end(arguments);
 }
 

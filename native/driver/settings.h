@@ -18,6 +18,9 @@ struct Settings {
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used
   unsigned check;             // VA100_CHECK: va_check_tool bits
   std::string backend;        // VA100_BACKEND, "module:function" that registers a compiler
+  bool dump_on_exception;     // CUDA_ENABLE_COREDUMP_ON_EXCEPTION
+  bool dump_lightweight;      // CUDA_ENABLE_LIGHTWEIGHT_COREDUMP
+  std::string dump_file;      // CUDA_COREDUMP_FILE
 };
 
 const Settings &settings();

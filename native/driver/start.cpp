@@ -62,6 +62,7 @@ void add_device(Driver &d, int ordinal) {
   va_arena_set_capacity(ordinal, device->model->memory_bytes);
   auto pool = std::make_unique<Pool>();
   pool->device = ordinal;
+  pool->location.id = ordinal;
   pool->built_in = true;
   pool->handle = d.pools.add(pool.get());
   device->default_pool = pool.release();

@@ -3,9 +3,12 @@
 #include <cstring>
 
 #include "blocks.h"
+#include "capture.h"
 #include "driver_api.h"
+#include "green.h"
 #include "objects.h"
 #include "settings.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -23,8 +26,10 @@ Stream &own_stream(Context &context) {
     return *cached;
   const std::lock_guard<std::mutex> lock(context.mutex);
   std::unique_ptr<Stream> &stream = context.per_thread[std::this_thread::get_id()];
-  if (!stream)
+  if (!stream) {
     stream = make_stream(context, 0, 0);
+    va_check_stream_made();
+  }
   cached_for = context.handle;
   cached = stream.get();
   return *cached;
@@ -37,51 +42,23 @@ CUresult create(CUstream *handle, unsigned flags, int priority) {
   const int clamped = priority > 0 ? 0 : priority < kGreatestPriority ? kGreatestPriority : priority;
   std::unique_ptr<Stream> stream = make_stream(context, flags, clamped);
   stream->handle = driver().streams.add(stream.get());
+  join_green(*stream, current_handle());
+  va_check_stream_made();
   const std::lock_guard<std::mutex> lock(context.mutex);
   context.streams.insert(stream.get());
   *handle = stream.release()->handle;
   return CUDA_SUCCESS;
 }
 
-template <typename Word> CUresult write_word(CUstream handle, CUdeviceptr address, Word value) {
-  healthy_context();
-  Stream &stream = stream_of(handle);
-  if (address % sizeof(Word))
-    return CUDA_ERROR_INVALID_VALUE;
-  require_device_range(address, sizeof(Word));
-  const std::lock_guard<std::recursive_mutex> lock(stream.order);
-  __atomic_store_n(reinterpret_cast<Word *>(address), value, __ATOMIC_SEQ_CST);
-  return CUDA_SUCCESS;
-}
-
-template <typename Word>
-CUresult wait_word(CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
-  enum { kAtLeast = 0, kEqual = 1, kAnd = 2, kNor = 3 };
-  healthy_context();
-  stream_of(handle);
-  if (address % sizeof(Word))
-    return CUDA_ERROR_INVALID_VALUE;
-  require_device_range(address, sizeof(Word));
-  const Word now = __atomic_load_n(reinterpret_cast<Word *>(address), __ATOMIC_SEQ_CST);
-  bool holds = false;
-  switch (flags & 3) {
-  case kAtLeast:
-    holds = static_cast<std::make_signed_t<Word>>(now - value) >= 0;
-    break;
-  case kEqual:
-    holds = now == value;
-    break;
-  case kAnd:
-    holds = (now & value) != 0;
-    break;
-  case kNor:
-    holds = static_cast<Word>(~(now | value)) != 0;
-    break;
-  }
-  if (holds)
-    return CUDA_SUCCESS;
-  note("a stream waits for a memory value that is not there yet; work is not deferred here");
-  return CUDA_ERROR_NOT_SUPPORTED;
+// An operation on a word of memory is captured as a node of one.
+CUresult word_operation(CUstream handle, int operation, CUdeviceptr address, uint64_t value,
+                        unsigned flags) {
+  CUstreamBatchMemOpParams one{};
+  one.word.operation = operation;
+  one.word.address = address;
+  one.word.value = value;
+  one.word.flags = flags;
+  return api::cuStreamBatchMemOp_v2(handle, 1, &one, 0);
 }
 
 CUresult run_callback(CUstream handle, CUhostFn call, void *data) {
@@ -89,9 +66,10 @@ CUresult run_callback(CUstream handle, CUhostFn call, void *data) {
   Stream &stream = stream_of(handle);
   if (!call)
     return CUDA_ERROR_INVALID_VALUE;
-  flush_device_output();
-  const std::lock_guard<std::recursive_mutex> lock(stream.order);
-  call(data);
+  if (in_capture(stream))
+    capture(stream, HostWork{call, data});
+  else
+    run_host_call(stream, call, data);
   return CUDA_SUCCESS;
 }
 
@@ -123,6 +101,12 @@ Stream &stream_of(CUstream handle) {
   return *stream;
 }
 
+void run_host_call(Stream &stream, CUhostFn call, void *data) {
+  flush_device_output();
+  const std::lock_guard<std::recursive_mutex> lock(stream.order);
+  call(data);
+}
+
 namespace api {
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags) { return create(stream, flags, 0); }
@@ -147,12 +131,16 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 CUresult cuStreamDestroy(CUstream handle) { return cuStreamDestroy_v2(handle); }
 
 CUresult cuStreamQuery(CUstream handle) {
-  require_healthy(*stream_of(handle).context);
+  Stream &stream = stream_of(handle);
+  require_wait_allowed(stream);
+  log_seen(stream.track);
+  require_healthy(*stream.context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   Stream &stream = stream_of(handle);
+  require_wait_allowed(stream);
   { const std::lock_guard<std::recursive_mutex> lock(stream.order); }
   log_join(stream.track);
   flush_device_output();
@@ -166,25 +154,25 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   Stream &stream = stream_of(handle);
   Event &event = event_of(event_handle);
   require_healthy(*stream.context);
-  std::shared_ptr<Moment> moment;
-  {
-    const std::lock_guard<std::mutex> lock(event.mutex);
-    moment = event.moment;
+  if (flags && in_capture(stream)) {
+    capture(stream, WaitWork{event_handle});
+    return CUDA_SUCCESS;
   }
-  if (moment)
-    log_wait(stream.track, moment);
+  if (!capturing_anywhere() || !capture_wait(stream, event))
+    run_wait(stream, event_handle);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
-  *context = stream_of(handle).context->handle;
-  return CUDA_SUCCESS;
+  return cuStreamGetCtx_v2(handle, context, nullptr);
 }
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green) {
-  *context = stream_of(handle).context->handle;
+  const Stream &stream = stream_of(handle);
+  const bool special = !stream.handle; // the current context's, by whatever name
+  *context = special ? current_handle() : stream.alias ? stream.alias : stream.context->handle;
   if (green)
-    *green = nullptr;
+    *green = stream.green;
   return CUDA_SUCCESS;
 }
 
@@ -208,79 +196,37 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t, unsigned int) {
-  stream_of(handle);
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
+                                unsigned int flags) {
+  enum { kGlobal = 1, kHost = 2, kSingle = 4 };
+  Stream &stream = stream_of(handle);
+  if (in_capture(stream))
+    break_unsupported(stream);
   Block block;
-  return find_block(address, &block) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-  stream_of(to);
-  stream_of(from);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value) {
-  constexpr int kPriority = 8;
-  const Stream &stream = stream_of(handle);
-  std::memset(value, 0, sizeof *value);
-  if (attribute == kPriority)
-    std::memcpy(value, &stream.priority, sizeof stream.priority);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID, const CUstreamAttrValue *) {
-  stream_of(handle); // hints to a scheduler that has no use for them
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
-  stream_of(handle);
-  *status = 0;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, uint64_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, uint64_t *,
-                                   CUgraph *, const CUgraphNode **, size_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, uint64_t *,
-                                   CUgraph *, const CUgraphNode **, const CUgraphEdgeData **,
-                                   size_t *) {
-  return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  static thread_local int current = 0;
-  if (*mode < 0 || *mode > 2)
+  if (!find_block(address, &block) || block.origin != Origin::kManaged || block.base != address ||
+      (bytes && bytes != block.bytes) || (flags != kGlobal && flags != kHost && flags != kSingle))
     return CUDA_ERROR_INVALID_VALUE;
-  std::swap(*mode, current);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value,
-                                 unsigned int) {
-  return write_word(stream, address, value);
+                                 unsigned int flags) {
+  return word_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
-                                 unsigned int) {
-  return write_word(stream, address, value);
+                                 unsigned int flags) {
+  return word_operation(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value,
                                 unsigned int flags) {
-  return wait_word(stream, address, value, flags);
+  return word_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
 }
 
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value,
                                 unsigned int flags) {
-  return wait_word(stream, address, value, flags);
+  return word_operation(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data) {
@@ -296,6 +242,8 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback call, void *data,
   Stream &stream = stream_of(handle);
   if (!call || flags)
     return CUDA_ERROR_INVALID_VALUE;
+  if (in_capture(stream))
+    break_unsupported(stream); // cuLaunchHostFunc is what captures take
   const int status = stream.context->fault.load();
   flush_device_output();
   const std::lock_guard<std::recursive_mutex> lock(stream.order);

@@ -8,6 +8,7 @@
 
 #include "compiler.h"
 #include "objects.h"
+#include "va100/check.h"
 #include "va100/driver.h"
 
 namespace va {
@@ -23,7 +24,7 @@ constexpr size_t kKeepKnown = 1u << 16;
 constexpr double kNvlinkBytesPerSecond = 270e9;
 constexpr double kCopyFloorSeconds = 1.5e-6;
 
-enum class What { kLaunch, kTransfer, kRecord, kWait, kJoin };
+enum class What { kLaunch, kTransfer, kGap, kRecord, kWait, kJoin };
 
 struct Work {
   What what;
@@ -193,7 +194,8 @@ void place(Log &l, Work &work) {
   switch (work.what) {
   case What::kLaunch: {
     Launch *const launch = launch_at(l, work.serial);
-    start += model_of(launch ? launch->work.device : 0).launch_gap_s;
+    if (!track.graph)
+      start += model_of(launch ? launch->work.device : 0).launch_gap_s;
     if (launch)
       launch->start_s = start;
     end_at(track, start + (launch ? launch->duration_s : kLaunchFloorSeconds));
@@ -202,6 +204,9 @@ void place(Log &l, Work &work) {
   case What::kTransfer:
     if (work.serial >= l.first_transfer)
       l.transfers[work.serial - l.first_transfer].start_s = start;
+    end_at(track, start + work.duration_s);
+    break;
+  case What::kGap:
     end_at(track, start + work.duration_s);
     break;
   case What::kRecord:
@@ -232,12 +237,36 @@ double transfer_s(int device, uint64_t bytes, Way way) {
   return kCopyFloorSeconds + size / rate;
 }
 
+va_check_stream told(const Track &track) {
+  return {track.id, track.legacy, track.blocking, track.group.get()};
+}
+
+// The checker of races follows the order of streams.
+void tell_checker(const Work &work) {
+  if (!(va_check_tools() & VA_CHECK_RACE))
+    return;
+  const va_check_stream stream = work.track ? told(*work.track) : va_check_stream{};
+  if (work.what == What::kRecord)
+    va_check_event_recorded(&stream, work.moment.get());
+  else if (work.what == What::kWait)
+    va_check_event_awaited(&stream, work.moment.get());
+  else if (work.what == What::kJoin)
+    va_check_host_waited(work.track ? &stream : nullptr, work.group.get(), work.moment.get());
+}
+
+void tell_checker(const Track &track) {
+  const va_check_stream stream = told(track);
+  if (va_check_tools() & VA_CHECK_RACE)
+    va_check_work(&stream);
+}
+
 bool repeats(const Work &before, const Work &work) {
   return before.what == work.what && before.track == work.track && before.group == work.group &&
          before.moment == work.moment;
 }
 
 void add(Work work) {
+  tell_checker(work);
   bool full;
   {
     Log &l = log();
@@ -254,6 +283,7 @@ void add(Work work) {
 } // namespace
 
 void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
+  tell_checker(*track);
   uint64_t serial;
   {
     Log &l = log();
@@ -273,6 +303,7 @@ void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
 }
 
 void log_transfer(const std::shared_ptr<Track> &track, int device, uint64_t bytes, Way way) {
+  tell_checker(*track);
   if (way == Way::kHostToHost)
     return;
   va_driver_transfer transfer{};
@@ -303,6 +334,11 @@ void log_wait(const std::shared_ptr<Track> &track, const std::shared_ptr<Moment>
   add({What::kWait, track, nullptr, moment, 0, 0});
 }
 
+void log_gap(const std::shared_ptr<Track> &track, int device) {
+  const double gap_s = model_of(static_cast<uint32_t>(device)).launch_gap_s;
+  add({What::kGap, track, nullptr, nullptr, gap_s, 0});
+}
+
 void log_join(const std::shared_ptr<Track> &track) {
   add({What::kJoin, track, nullptr, nullptr, 0, 0});
 }
@@ -313,6 +349,14 @@ void log_join(const std::shared_ptr<TrackGroup> &group) {
 
 void log_join(const std::shared_ptr<TrackGroup> &group, const std::shared_ptr<Moment> &moment) {
   add({What::kJoin, nullptr, group, moment, 0, 0});
+}
+
+void log_seen(const std::shared_ptr<Track> &track) {
+  tell_checker({What::kJoin, track, nullptr, nullptr, 0, 0});
+}
+
+void log_seen(const std::shared_ptr<Moment> &moment) {
+  tell_checker({What::kJoin, nullptr, nullptr, moment, 0, 0});
 }
 
 void resolve_timeline() {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "check_state.h"
+#include "check_stream.h"
 
 namespace va::check {
 
@@ -72,9 +72,37 @@ void Bits::clear() {
 
 // ------------------------------------------------------------------ state and findings
 
-State &state() {
-  static State *const instance = new State;  // never destroyed: clients free at the very end
-  return *instance;
+namespace {
+
+State *const g_state = new State;  // never destroyed: clients free at the very end
+
+}  // namespace
+
+State &state() { return *g_state; }
+
+void tell(State &s, std::function<void(State &)> change) {
+  const std::lock_guard<std::mutex> lock(s.mutex);
+  if (s.launch && s.kernel) {
+    s.mail.push_back(std::move(change));
+    s.has_mail.store(true, std::memory_order_release);
+    return;
+  }
+  change(s);
+}
+
+namespace {
+
+void read_mail_locked(State &s) {
+  for (const auto &change : s.mail) change(s);
+  s.mail.clear();
+  s.has_mail.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void read_mail(State &s) {
+  const std::lock_guard<std::mutex> lock(s.mutex);
+  read_mail_locked(s);
 }
 
 namespace {
@@ -92,6 +120,7 @@ CtaState &fresh_state(State &s, Cta *cta) {
       slot->local_defined = Bits(uint64_t{s.launch->local_stride} * VA_LANES * cta->warps.size());
     }
     s.windows[reinterpret_cast<uint64_t>(cta->shared)] = cta;
+    for (Range &range : s.ranges) range = Range{};
     cta->check = slot.get();
   }
   return *slot;
@@ -102,11 +131,13 @@ void start_cta(State &s, CtaState &c) {
   c.launch = s.serial;
   c.serial = ++s.ctas;
   c.ordered = false;
+  c.gen = 1;
   c.shared_defined.clear();
   c.local_defined.clear();
   for (WarpOrder &warp : c.warps) {
     warp.epoch = 1;
-    std::memset(warp.row, 0, sizeof warp.row);
+    warp.full = 0;
+    warp.rows.reset();
     std::fill_n(warp.last_site, VA_LANES, kNoSite);
     std::fill_n(warp.group, VA_LANES, 0u);
     warp.base.reset();
@@ -126,6 +157,7 @@ CtaState &cta_state(State &s, Cta *cta) {
 }
 
 va_check_finding *found(State &s, const FindingKey &key, bool *fresh) {
+  const std::lock_guard<std::mutex> lock(s.mutex);
   auto it = s.seen.find(key);
   *fresh = it == s.seen.end();
   if (!*fresh) {
@@ -166,16 +198,37 @@ using Lock = std::lock_guard<std::mutex>;
 // Lanes' last sites, for barriers and masks that some lane never reaches.
 void note_site(const State &s, WarpOrder &warp, uint32_t lanes, uint32_t site) {
   if (!s.on(VA_CHECK_SYNC)) return;
-  for (uint32_t lane = 0; lane < VA_LANES; lane++)
-    warp.last_site[lane] = lanes >> lane & 1 ? site : warp.last_site[lane];
+  if (lanes == kAllLanes) {
+    std::fill_n(warp.last_site, VA_LANES, site);
+    return;
+  }
+  for (uint32_t m = lanes; m; m &= m - 1) warp.last_site[__builtin_ctz(m)] = site;
 }
 
-void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const uint64_t *addresses,
-                 const uint8_t *values, uint64_t limit) {
-  CtaState &c = cta_state(s, warp_of(w)->cta);
-  WarpOrder &warp = warp_state(c, w);
-  note_site(s, warp, lanes, a.site);
-  if (!(s.tools & (VA_CHECK_MEMORY | VA_CHECK_INIT | VA_CHECK_RACE))) return;
+Form form_of(const Access &a, uint32_t lanes, const uint64_t *addresses) {
+  Form form;
+  form.first = static_cast<uint32_t>(__builtin_ctz(lanes));
+  uint32_t low = lanes >> form.first;
+  bool whole = lanes == kAllLanes;
+  form.count = whole ? uint32_t{VA_LANES} : static_cast<uint32_t>(__builtin_popcount(lanes));
+  if (low & (low + 1)) return form;
+  if (a.group == VA_LANES || (a.group && whole)) {
+    form.group = std::min(a.group, form.count);
+    form.same = a.same;
+    return form;
+  }
+  const uint64_t *at = addresses + form.first;
+  uint64_t step = form.count > 1 ? at[1] - at[0] : 0, other = 0;
+  if (step && step != a.lane_bytes()) return form;
+  for (uint32_t i = 1; i < form.count; i++) other |= (at[i] - at[i - 1]) ^ step;
+  form.group = other ? 0 : form.count;
+  form.same = !step;
+  return form;
+}
+
+// Lanes that the fast way did not take: some may not do what they would.
+void check_each_lane(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                     const uint64_t *addresses, const uint8_t *values, uint64_t limit) {
   Place places[VA_LANES];
   uint32_t good = 0;
   for (uint32_t m = lanes; m; m &= m - 1) {
@@ -191,6 +244,28 @@ void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const ui
                  a.bytes * VA_LANES);
   }
   if (s.on(VA_CHECK_RACE) && a.strong() && good) order_access(s, c, w, a, good, places);
+}
+
+void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const uint64_t *addresses,
+                 const uint8_t *values, uint64_t limit) {
+  CtaState &c = cta_state(s, warp_of(w)->cta);
+  WarpOrder &warp = warp_state(c, w);
+  note_site(s, warp, lanes, a.site);
+  if (!(s.tools & (VA_CHECK_MEMORY | VA_CHECK_INIT | VA_CHECK_RACE))) return;
+  Form form = form_of(a, lanes, addresses);
+  Ground ground;
+  if (!find_ground(s, c, w, a, lanes, addresses, form, &ground))
+    return check_each_lane(s, c, w, a, lanes, addresses, values, limit);
+  if (s.on(VA_CHECK_INIT)) check_initialised(s, c, w, a, lanes, addresses, form, ground);
+  if (!s.on(VA_CHECK_RACE)) return;
+  check_races(s, c, w, a, lanes, addresses, form, ground, values);
+  if (!a.strong() || !wants_order(warp, a)) return;
+  Place places[VA_LANES];
+  for (uint32_t m = lanes; m; m &= m - 1) {
+    uint64_t address = addresses[__builtin_ctz(m)];
+    places[__builtin_ctz(m)] = {address + ground.delta, ground.space, nullptr, 0};
+  }
+  order_access(s, c, w, a, lanes, places);
 }
 
 // A fault that no tool has told of yet.
@@ -211,9 +286,15 @@ void tell_fault(State &s, const va_fault &f) {
 
 }  // namespace
 
-void barrier_released(Cta *cta, uint32_t id, bool all) {
+// A call of the kernel that runs, on the one thread that runs it.
+State &entered() {
   State &s = state();
-  const Lock lock(s.mutex);
+  if (__builtin_expect(s.has_mail.load(std::memory_order_acquire), 0)) read_mail(s);
+  return s;
+}
+
+void barrier_released(Cta *cta, uint32_t id, bool all) {
+  State &s = entered();
   if (s.launch) released(s, cta_state(s, cta), id, all);
 }
 
@@ -244,10 +325,12 @@ void check_end(Launch *launch) {
   State &s = state();
   if (!s.launch) return;
   void (*sink)(void) = nullptr;
+  if (s.kernel && launch->request->fault.kind) tell_fault(s, launch->request->fault);
+  if (s.kernel && s.streams && s.on(VA_CHECK_RACE)) launch_ended(s, uses_of(s));
   {
     const Lock lock(s.mutex);
-    if (s.kernel && launch->request->fault.kind) tell_fault(s, launch->request->fault);
     if (!s.findings.empty()) sink = s.sink;
+    read_mail_locked(s);
     s.launch = nullptr;
     s.kernel = 0;
     s.seen.clear();
@@ -260,8 +343,7 @@ void check_end(Launch *launch) {
 
 
 void check_bad_device_free(va_warp *w, uint32_t site, uint32_t lane, uint64_t address) {
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   if (!s.kernel || !s.on(VA_CHECK_MEMORY)) return;
   bool fresh = false;
   uint32_t kind = VA_FOUND_INVALID_FREE;
@@ -297,8 +379,7 @@ void va_h_check_access(va_warp *w, uint64_t info, uint32_t lanes, const uint64_t
                        const uint8_t *values, uint64_t limit) {
   lanes &= w->live;
   if (!lanes) return;
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   check_lanes(s, w, Access(info), lanes, addresses, values, limit);
 }
 
@@ -307,8 +388,7 @@ void va_h_check_sync(va_warp *w, uint32_t site, uint32_t lanes, const uint32_t *
                      uint32_t orders) {
   lanes &= w->live;
   if (!lanes) return;
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC)) check_masks(s, c, w, site, lanes, members);
   note_site(s, warp_state(c, w), lanes, site);
@@ -326,8 +406,7 @@ void va_h_check_bar(va_warp *w, uint32_t site, uint32_t lanes, uint32_t here, ui
                     uint32_t threads, uint32_t waits) {
   lanes &= w->live;
   if (!lanes || id >= va::kBarriers) return;
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC))
     check_barrier(s, c, w, site, lanes, here & w->live, id, threads, waits);
@@ -338,8 +417,7 @@ void va_h_check_bar(va_warp *w, uint32_t site, uint32_t lanes, uint32_t here, ui
 void va_h_check_fence(va_warp *w, uint32_t site, uint32_t lanes, uint32_t scope) {
   lanes &= w->live;
   if (!lanes) return;
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   note_site(s, warp_state(c, w), lanes, site);
   if (s.on(VA_CHECK_RACE)) order_fence(s, c, w, lanes, scope);
@@ -350,8 +428,7 @@ void va_h_check_copy(va_warp *w, uint64_t info, uint32_t lanes, const uint64_t *
                      const uint64_t *from, const uint32_t *taken) {
   lanes &= w->live;
   if (!lanes) return;
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   Access target(info), source(info);
   source.space = kGlobal;
@@ -378,15 +455,13 @@ void va_h_check_copy(va_warp *w, uint64_t info, uint32_t lanes, const uint64_t *
 }
 
 void va_h_check_commit(va_warp *w, uint32_t lanes) {
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   copies_committed(cta_state(s, va::warp_of(w)->cta), w, lanes & w->live);
 }
 
 // All but the last `left` groups are complete; `all`: those not committed too.
 void va_h_check_wait(va_warp *w, uint32_t lanes, uint32_t left, uint32_t all) {
-  State &s = state();
-  const Lock lock(s.mutex);
+  State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   copies_waited(s, c, w, lanes & w->live, left, all != 0);
 }
@@ -401,6 +476,8 @@ void va_check_enable(uint32_t tools) {
   s.tracked.clear();
   s.freed.clear();
   s.findings.clear();
+  s.streams = false;
+  forget_all_work();
 }
 
 uint32_t va_check_tools(void) { return state().tools; }

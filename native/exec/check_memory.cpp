@@ -2,7 +2,7 @@
 // the driver tells of its memory.
 #include <algorithm>
 
-#include "check_state.h"
+#include "check_stream.h"
 
 namespace va::check {
 namespace {
@@ -10,11 +10,11 @@ namespace {
 // The allocation around an address, by way of the few touched last.
 Range *range_of(State &s, uint64_t address) {
   for (Range &range : s.ranges)
-    if (address - range.base < range.end - range.base && range.end > range.base) return &range;
+    if (range.holds(address)) return &range;
   va_allocation owner;
   if (!va_arena_find(address, &owner)) return nullptr;
   Range &range = s.ranges[s.next_range++ % 8];
-  range = {owner.base, owner.base + owner.bytes, nullptr};
+  range = {owner.base, owner.base + owner.bytes, nullptr, s.windows.count(owner.base) != 0};
   auto known = s.tracked.find(owner.base);
   if (known != s.tracked.end() && known->second.has_defined) range.defined = &known->second.defined;
   return &range;
@@ -95,8 +95,7 @@ bool in_global(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane
   uint64_t n = a.lane_bytes();
   Range *range = range_of(s, address);
   if (range && n <= range->end - address) {
-    auto window = s.windows.find(range->base);
-    if (window != s.windows.end())
+    if (range->window)
       return refuse(s, c, w, a, lane, address, VA_FOUND_FOREIGN, kGlobal);
     *place = {address, kGlobal, range->defined, address - range->base};
     return true;
@@ -117,6 +116,64 @@ Tracked *tracked_at(State &s, uint64_t address, uint64_t *offset) {
   return *offset < it->second.bytes ? &it->second : nullptr;
 }
 
+void allocated(State &s, uint64_t base, uint64_t bytes, int defined) {
+  Tracked &tracked = s.tracked[base];
+  tracked.bytes = bytes;
+  tracked.has_defined = !defined && s.on(VA_CHECK_INIT);
+  tracked.defined = tracked.has_defined ? Bits(bytes) : Bits();
+  if (tracked.defined.count() != bytes) tracked.has_defined = false;
+  for (Range &range : s.ranges) range = Range{};
+  auto end = s.freed.lower_bound(base + bytes);
+  for (auto it = s.freed.lower_bound(base); it != end;) it = s.freed.erase(it);
+}
+
+void released(State &s, uint64_t base) {
+  auto it = s.tracked.find(base);
+  if (it == s.tracked.end()) return;
+  s.freed[base] = it->second.bytes;
+  forget_work(base, base + std::max<uint64_t>(it->second.bytes, 1));
+  for (Range &range : s.ranges) range = Range{};
+  s.tracked.erase(it);
+}
+
+// What is defined as a whole need not be followed any more.
+void define_bytes(State &s, Tracked *tracked, uint64_t offset, uint64_t bytes) {
+  tracked->defined.set(offset, bytes);
+  if (offset || bytes != tracked->bytes) return;
+  tracked->has_defined = false;
+  for (Range &range : s.ranges) range = Range{};
+}
+
+void filled(State &s, uint64_t to, uint64_t bytes) {
+  uint64_t offset = 0;
+  Tracked *tracked = tracked_at(s, to, &offset);
+  if (tracked && tracked->has_defined)
+    define_bytes(s, tracked, offset, std::min(bytes, tracked->bytes - offset));
+}
+
+void copied(State &s, uint64_t to, uint64_t from, uint64_t bytes) {
+  uint64_t there = 0, here = 0;
+  Tracked *target = tracked_at(s, to, &there);
+  if (!target) return;
+  bytes = std::min(bytes, target->bytes - there);
+  Tracked *source = tracked_at(s, from, &here);
+  bool whole = !source || !source->has_defined || bytes > source->bytes - here ||
+               source->defined.all(here, bytes);
+  if (whole) {
+    if (target->has_defined) define_bytes(s, target, there, bytes);
+    return;
+  }
+  if (!target->has_defined) {  // it was defined as a whole until now
+    target->defined = Bits(target->bytes);
+    if (target->defined.count() != target->bytes) return;
+    target->defined.set(0, target->bytes);
+    target->has_defined = true;
+    for (Range &range : s.ranges) range = Range{};
+  }
+  for (uint64_t i = 0; i < bytes; i++)
+    target->defined.assign(there + i, source->defined.test(here + i));
+}
+
 void add_leak(State &s, uint64_t base, uint64_t bytes) {
   va_check_finding f{};
   f.kind = VA_FOUND_LEAK;
@@ -130,6 +187,67 @@ void add_leak(State &s, uint64_t base, uint64_t bytes) {
 }
 
 }  // namespace
+
+namespace {
+
+struct Reach {
+  uint64_t low, high;
+  bool aligned;
+};
+
+// From the first byte to the last lane's first byte.
+Reach reach_of(const Access &a, uint32_t lanes, const uint64_t *addresses, const Form &form) {
+  uint64_t n = a.lane_bytes();
+  bool any = (n & (n - 1)) || (a.bytes == 1 && a.count > 1);  // any alignment will do
+  Reach r{~uint64_t{0}, 0, true};
+  uint64_t bits = 0;
+  if (form.group) {
+    for (uint32_t i = 0; i < form.count; i += form.group) {
+      uint64_t address = addresses[form.first + i];
+      r.low = std::min(r.low, address);
+      r.high = std::max(r.high, address + form.span(n) - n);
+      bits |= address;
+    }
+    r.aligned = any || !(bits & (n - 1));
+    return r;
+  }
+  for (uint32_t m = lanes; m; m &= m - 1) {
+    uint64_t address = addresses[__builtin_ctz(m)];
+    r.low = std::min(r.low, address);
+    r.high = std::max(r.high, address);
+    bits |= address;
+  }
+  r.aligned = any || !(bits & (n - 1));
+  return r;
+}
+
+bool within(const Reach &r, uint64_t bytes, uint64_t limit) {
+  return r.high >= r.low && r.high <= limit && bytes <= limit - r.high;
+}
+
+}  // namespace
+
+bool find_ground(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                 const uint64_t *addresses, const Form &form, Ground *ground) {
+  Reach r = reach_of(a, lanes, addresses, form);
+  uint64_t n = a.lane_bytes();
+  if (!r.aligned || a.space == kLocal) return false;
+  Bits *defined = s.on(VA_CHECK_INIT) ? &c.shared_defined : nullptr;
+  auto window = reinterpret_cast<uint64_t>(w->shared);
+  if (a.space == kShared) {
+    *ground = {window, kShared, defined, 0};
+    return within(r, n, w->shared_bytes);
+  }
+  if (a.space == kGeneric && r.low - window < w->shared_bytes) {
+    *ground = {0, kShared, defined, window};
+    return within(Reach{r.low - window, r.high - window, true}, n, w->shared_bytes);
+  }
+  Range *range = range_of(s, r.low);
+  if (!range || range->window) return false;
+  *ground = {0, kGlobal, range->defined, range->base};
+  return within(Reach{r.low - range->base, r.high - range->base, true}, n,
+                range->end - range->base);
+}
 
 void tell_near(va_check_finding *f, uint64_t address) {
   f->has_near = va_arena_nearest(address, &f->near) != 0;
@@ -177,6 +295,35 @@ void check_defined(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t 
   }
 }
 
+namespace {
+
+void check_lane(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane, uint64_t address,
+                const Ground &g) {
+  check_defined(s, c, w, a, lane, Place{address + g.delta, g.space, g.defined, address - g.origin});
+}
+
+}  // namespace
+
+void check_initialised(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                       const uint64_t *addresses, const Form &form, const Ground &g) {
+  uint64_t n = a.lane_bytes();
+  if (!g.defined || !g.defined->count()) return;
+  uint64_t span = form.span(n);
+  bool good = form.group != 0;
+  for (uint32_t i = 0; good && i < form.count; i += form.group) {
+    uint64_t from = addresses[form.first + i] - g.origin;
+    good = !a.reads() || g.defined->all(from, span);
+    if (good && a.writes()) g.defined->set(from, span);
+  }
+  if (good) return;
+  for (uint32_t m = lanes; m; m &= m - 1) {
+    auto lane = static_cast<uint32_t>(__builtin_ctz(m));
+    uint64_t from = addresses[lane] - g.origin;
+    if (a.reads() && !g.defined->all(from, n)) check_lane(s, c, w, a, lane, addresses[lane], g);
+    if (a.writes()) g.defined->set(from, n);
+  }
+}
+
 void define(const Place &place, uint32_t bytes) {
   if (place.defined && place.offset + bytes <= place.defined->count())
     place.defined->set(place.offset, bytes);
@@ -198,26 +345,13 @@ using namespace va::check;
 void va_check_allocated(uint64_t base, uint64_t bytes, int defined) {
   State &s = state();
   if (!s.tools) return;
-  const std::lock_guard<std::mutex> lock(s.mutex);
-  Tracked &tracked = s.tracked[base];
-  tracked.bytes = bytes;
-  tracked.has_defined = !defined && s.on(VA_CHECK_INIT);
-  tracked.defined = tracked.has_defined ? Bits(bytes) : Bits();
-  if (tracked.defined.count() != bytes) tracked.has_defined = false;
-  for (Range &range : s.ranges) range = Range{};
-  auto end = s.freed.lower_bound(base + bytes);
-  for (auto it = s.freed.lower_bound(base); it != end;) it = s.freed.erase(it);
+  tell(s, [=](State &st) { allocated(st, base, bytes, defined); });
 }
 
 void va_check_released(uint64_t base) {
   State &s = state();
   if (!s.tools) return;
-  const std::lock_guard<std::mutex> lock(s.mutex);
-  auto it = s.tracked.find(base);
-  if (it == s.tracked.end()) return;
-  s.freed[base] = it->second.bytes;
-  for (Range &range : s.ranges) range = Range{};
-  s.tracked.erase(it);
+  tell(s, [=](State &st) { released(st, base); });
 }
 
 void va_check_bad_free(uint64_t address) {
@@ -261,40 +395,28 @@ void va_check_bad_range(uint64_t address, uint64_t bytes) {
 
 void va_check_filled(uint64_t to, uint64_t bytes) {
   State &s = state();
+  host_touched(s, to, bytes, true, true);
   if (!s.on(VA_CHECK_INIT)) return;
-  const std::lock_guard<std::mutex> lock(s.mutex);
-  uint64_t offset = 0;
-  Tracked *tracked = tracked_at(s, to, &offset);
-  if (tracked && tracked->has_defined)
-    tracked->defined.set(offset, std::min(bytes, tracked->bytes - offset));
+  tell(s, [=](State &st) { filled(st, to, bytes); });
 }
 
 void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes) {
   State &s = state();
+  host_touched(s, to, bytes, true, false);
+  host_touched(s, from, bytes, false, false);
   if (!s.on(VA_CHECK_INIT)) return;
-  const std::lock_guard<std::mutex> lock(s.mutex);
-  uint64_t there = 0, here = 0;
-  Tracked *target = tracked_at(s, to, &there);
-  if (!target || !target->has_defined) return;
-  bytes = std::min(bytes, target->bytes - there);
-  Tracked *source = tracked_at(s, from, &here);
-  if (!source || !source->has_defined || bytes > source->bytes - here ||
-      source->defined.all(here, bytes)) {
-    target->defined.set(there, bytes);
-    return;
-  }
-  for (uint64_t i = 0; i < bytes; i++)
-    target->defined.assign(there + i, source->defined.test(here + i));
+  tell(s, [=](State &st) { copied(st, to, from, bytes); });
 }
 
 void va_check_leaked(uint64_t base) {
   State &s = state();
   if (!s.tools) return;
-  const std::lock_guard<std::mutex> lock(s.mutex);
-  auto it = s.tracked.find(base);
-  if (it == s.tracked.end()) return;
-  if (s.on(VA_CHECK_MEMORY)) add_leak(s, base, it->second.bytes);
-  s.tracked.erase(it);
+  tell(s, [=](State &st) {
+    auto it = st.tracked.find(base);
+    if (it == st.tracked.end()) return;
+    if (st.on(VA_CHECK_MEMORY)) add_leak(st, base, it->second.bytes);
+    st.tracked.erase(it);
+  });
 }
 
 void va_check_leaks(void) {

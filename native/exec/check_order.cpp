@@ -117,7 +117,7 @@ Snapshot snapshot(State &s, CtaState &c, WarpOrder &warp, uint32_t lane, uint32_
   Snapshot at;
   at.tag = s.tag;
   at.scope = scope;
-  std::memcpy(at.row, warp.row[lane], sizeof at.row);
+  for (uint32_t i = 0; i < VA_LANES; i++) at.row[i] = warp.knows(lane, i);
   at.row[lane] = warp.epoch;
   at.base = warp.base;
   if (c.ordered && warp.order) at.known = warp.order[lane].known;
@@ -138,7 +138,7 @@ bool happens_before(const CtaState &c, const va_warp *w, uint32_t lane, const Ma
   const WarpOrder &warp = c.warps[w->warp_id];
   uint32_t thread = m.warp * VA_LANES + other_lane;
   if (m.cta == c.serial) {
-    if (m.warp == w->warp_id && warp.row[lane][other_lane] >= m.epoch) return true;
+    if (m.warp == w->warp_id && warp.knows(lane, other_lane) >= m.epoch) return true;
     if (warp.base && (*warp.base)[thread] >= m.epoch) return true;
   }
   if (!c.ordered || !warp.order || warp.order[lane].known.empty()) return false;
@@ -152,6 +152,11 @@ bool lacks_acquire(const CtaState &c, const va_warp *w, uint32_t lane, const Mar
   if (!c.ordered || !warp.order || warp.order[lane].pending.empty()) return false;
   return known_through(warp.order[lane].pending, static_cast<uint32_t>(c.index), m.index,
                        m.warp * VA_LANES + other_lane, m.epoch);
+}
+
+// Whether an access has to do with objects at all.
+bool wants_order(const WarpOrder &warp, const Access &a) {
+  return a.releases() || warp.order || (a.reads() && !g_objects.empty());
 }
 
 void order_access(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
@@ -200,17 +205,30 @@ void order_fence(State &s, CtaState &c, va_warp *w, uint32_t lanes, uint32_t sco
   warp.epoch++;
 }
 
-void join_lanes(CtaState &c, va_warp *w, uint32_t lanes) {
-  WarpOrder &warp = warp_state(c, w);
+namespace {
+
+// Lanes of a warp meet: each is after all that the others did.
+void join_rows(WarpOrder &warp, uint32_t live, uint32_t lanes) {
+  if (!(live & ~lanes)) {
+    warp.full = warp.epoch;
+    return;
+  }
+  if (!warp.rows) warp.rows = std::make_unique<Rows>();
+  auto &row = warp.rows->row;
   uint32_t joined[VA_LANES] = {};
-  if (lanes != kAllLanes)
-    for (uint32_t m = lanes; m; m &= m - 1) {
-      const uint32_t *row = warp.row[__builtin_ctz(m)];
-      for (uint32_t i = 0; i < VA_LANES; i++) joined[i] = std::max(joined[i], row[i]);
-    }
+  for (uint32_t m = lanes; m; m &= m - 1)
+    for (uint32_t i = 0; i < VA_LANES; i++)
+      joined[i] = std::max(joined[i], row[__builtin_ctz(m)][i]);
   for (uint32_t m = lanes; m; m &= m - 1) joined[__builtin_ctz(m)] = warp.epoch;
   for (uint32_t m = lanes; m; m &= m - 1)
-    std::memcpy(warp.row[__builtin_ctz(m)], joined, sizeof joined);
+    std::memcpy(row[__builtin_ctz(m)], joined, sizeof joined);
+}
+
+}  // namespace
+
+void join_lanes(CtaState &c, va_warp *w, uint32_t lanes) {
+  WarpOrder &warp = warp_state(c, w);
+  join_rows(warp, w->live, lanes);
   warp.epoch++;
   if (!c.ordered || !warp.order) return;
   std::vector<Known> all;
@@ -237,7 +255,7 @@ void arrive(CtaState &c, va_warp *w, uint32_t id, uint32_t lanes, uint32_t threa
     uint32_t *own = &clocks[w->warp_id * VA_LANES];
     for (uint32_t m = lanes; m; m &= m - 1) {
       auto lane = static_cast<uint32_t>(__builtin_ctz(m));
-      for (uint32_t i = 0; i < VA_LANES; i++) own[i] = std::max(own[i], warp.row[lane][i]);
+      for (uint32_t i = 0; i < VA_LANES; i++) own[i] = std::max(own[i], warp.knows(lane, i));
       own[lane] = warp.epoch;
     }
     warp.epoch++;
@@ -257,6 +275,7 @@ void released(State &s, CtaState &c, uint32_t id, bool all) {
     auto made = std::make_shared<Clocks>(c.warps.size() * VA_LANES);
     for (size_t t = 0; t < made->size(); t++) (*made)[t] = c.warps[t / VA_LANES].epoch;
     for (WarpOrder &warp : c.warps) warp.epoch++;
+    c.gen++;
     clocks = std::move(made);
     if (s.on(VA_CHECK_SYNC)) check_finished_warps(s, c);
   }

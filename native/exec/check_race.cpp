@@ -1,65 +1,22 @@
 // Races: two accesses of one byte by different threads, one of them a write, neither of which
 // happens before the other and not both atomic in each other's sight.
 //
-// Memory is followed by words; a page of it is split into bytes once somebody touches less than
-// a word.  A cell keeps the last plain write and all reads and atomic writes since that nothing
-// ordered, one mark a warp and epoch.
+// Here a lane's access is judged by the cells of its page, word by word, or byte by byte once
+// somebody touched less than a word.  A cell keeps the last plain write and all reads and atomic
+// writes since that nothing ordered, one mark a warp and epoch.
 #include <algorithm>
 #include <cstring>
 
-#include "check_order.h"
+#include "check_page.h"
 
 namespace va::check {
 namespace {
 
-constexpr uint64_t kPageBytes = 1024;
 constexpr size_t kMostMarks = 48;  // more readers of one word than this are not told apart
-constexpr uint32_t kNever = 0xffffffffu;
-
-struct Cell {
-  Mark write;
-  Mark read;                 // or strong write
-  std::vector<Mark> *more = nullptr;
-};
-
-struct Page {
-  bool split = false;
-  std::vector<Cell> cells;
-  std::vector<std::unique_ptr<std::vector<Mark>>> lists;
-  uint64_t serial = 0;
-};
-
-std::unordered_map<uint64_t, std::unique_ptr<Page>> g_pages;
-
-struct Cached {
-  uint64_t number = ~uint64_t{0};
-  Page *page = nullptr;
-};
-Cached g_cache[64];
-
-// Pages of a shared window begin anew with each CTA.
-Page *page_at(uint64_t address, uint64_t serial) {
-  uint64_t number = address / kPageBytes;
-  Cached &cached = g_cache[number % 64];
-  Page *page = cached.number == number ? cached.page : nullptr;
-  if (!page) {
-    auto &slot = g_pages[number];
-    if (!slot) slot = std::make_unique<Page>();
-    page = slot.get();
-    cached = {number, page};
-  }
-  if (page->serial != serial || page->cells.empty()) {
-    page->serial = serial;
-    page->split = false;
-    page->lists.clear();
-    page->cells.assign(kPageBytes / 4, Cell{});
-  }
-  return page;
-}
 
 void split(Page *page) {
-  std::vector<Cell> bytes(kPageBytes);
-  for (size_t i = 0; i < kPageBytes; i++) {
+  std::vector<Cell> bytes(page->bytes);
+  for (size_t i = 0; i < bytes.size(); i++) {
     bytes[i] = page->cells[i / 4];
     if (!bytes[i].more) continue;
     page->lists.push_back(std::make_unique<std::vector<Mark>>(*bytes[i].more));
@@ -209,7 +166,7 @@ void touch(Page *page, Cell *cell, const Now &n, bool reads) {
   if (cell->more) cell->more->clear();
 }
 
-Mark mark_of(const CtaState &c, const va_warp *w, const Access &a, uint32_t lane) {
+Mark mark_now(const CtaState &c, const va_warp *w, const Access &a, uint32_t lane) {
   Mark m;
   m.cta = c.serial;
   m.index = static_cast<uint32_t>(c.index);
@@ -217,32 +174,38 @@ Mark mark_of(const CtaState &c, const va_warp *w, const Access &a, uint32_t lane
   m.mask = 1u << lane;
   m.site = a.site;
   m.warp = static_cast<uint16_t>(w->warp_id);
-  m.flags = static_cast<uint8_t>((a.writes() ? kMarkWrite : 0) | (a.strong() ? kMarkStrong : 0) |
-                                 (a.order == kVolatile ? kMarkVolatile : 0) |
-                                 (a.kind >= kAtomic ? kMarkAtomic : 0) |
-                                 (a.strong() && a.scope == kCtaScope ? kMarkCtaScope : 0));
+  m.flags = flags_of(a);
   return m;
 }
 
 template <typename Act>
 void each_cell(CtaState &c, const Place &place, uint32_t bytes, Act act) {
-  uint64_t serial = place.space == kShared ? c.serial : 0;
   for (uint64_t at = place.address, end = at + bytes; at < end;) {
-    Page *page = page_at(at, serial);
+    Page *page = page_at(c, at, place.space);
+    make_exact(page);
     if (!page->split && ((at | bytes) & 3)) split(page);
     uint64_t step = page->split ? 1 : 4;
-    uint64_t stop = std::min(end, (at / kPageBytes + 1) * kPageBytes);
-    for (; at < stop; at += step) act(page, &page->cells[at % kPageBytes / step], at, step);
+    uint64_t stop = std::min(end, page->base + page->bytes);
+    for (; at < stop; at += step) act(page, &page->cells[(at - page->base) / step], at, step);
   }
 }
 
 }  // namespace
 
+uint8_t flags_of(const Access &a) {
+  return static_cast<uint8_t>((a.writes() ? kMarkWrite : 0) | (a.strong() ? kMarkStrong : 0) |
+                              (a.order == kVolatile ? kMarkVolatile : 0) |
+                              (a.kind >= kAtomic ? kMarkAtomic : 0) |
+                              (a.strong() && a.scope == kCtaScope ? kMarkCtaScope : 0));
+}
+
 void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
                 const Place &place, const uint8_t *value, uint32_t stride) {
-  Now now{s, c, w, lane, mark_of(c, w, a, lane), nullptr, 0, place.space, a.lane_bytes(), 4};
+  Now now{s, c, w, lane, mark_now(c, w, a, lane), nullptr, 0, place.space, a.lane_bytes(), 4};
   each_cell(c, place, a.lane_bytes(), [&](Page *page, Cell *cell, uint64_t at, uint64_t step) {
     uint64_t i = at - place.address;
+    if (s.streams && place.space == kGlobal)
+      add_use(&page->uses, s, now.mark, lane, static_cast<uint32_t>(at - page->base), 1);
     now.address = at;
     now.cell_bytes = static_cast<uint32_t>(step);
     now.value = value && a.kind == kStore && step <= a.bytes ? value + i / a.bytes * stride + i % a.bytes : nullptr;
@@ -265,16 +228,20 @@ void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lan
 
 // ------------------------------------------------------------------ cp.async
 
+// By cells, where the index is no longer in use; or else each copy is an event.
 void copy_issued(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
                  const Place &place) {
   Access store = a;
   store.order = kWeak;
-  check_race(s, c, w, store, lane, place, nullptr, 0);
-  each_cell(c, place, a.lane_bytes(), [&](Page *, Cell *cell, uint64_t, uint64_t) {
-    cell->write.flags |= kMarkCopy;
-  });
   WarpOrder &warp = warp_state(c, w);
-  warp.copies.push_back({place.address, a.lane_bytes(), a.site, lane, warp.group[lane]});
+  PendingCopy copy{place.address, a.lane_bytes(), a.site, lane, warp.group[lane], 0};
+  if (!copy_fits(s, c, w, store, lane, place, &copy.event)) {
+    check_race(s, c, w, store, lane, place, nullptr, 0);
+    each_cell(c, place, a.lane_bytes(), [&](Page *, Cell *cell, uint64_t, uint64_t) {
+      cell->write.flags |= kMarkCopy;
+    });
+  }
+  warp.copies.push_back(copy);
 }
 
 void copies_committed(CtaState &c, va_warp *w, uint32_t lanes) {
@@ -282,21 +249,38 @@ void copies_committed(CtaState &c, va_warp *w, uint32_t lanes) {
   for (uint32_t m = lanes; m; m &= m - 1) warp.group[__builtin_ctz(m)]++;
 }
 
+namespace {
+
+void complete_cells(CtaState &c, const va_warp *w, const PendingCopy &p) {
+  Place place{p.address, kShared, nullptr, 0};
+  each_cell(c, place, p.bytes, [&](Page *, Cell *cell, uint64_t, uint64_t) {
+    Mark &m = cell->write;
+    if (!(m.flags & kMarkCopy) || m.site != p.site || m.mask != 1u << p.lane ||
+        m.warp != w->warp_id)
+      return;
+    m.flags &= static_cast<uint8_t>(~kMarkCopy);
+    m.epoch = c.warps[w->warp_id].epoch;
+  });
+}
+
+}  // namespace
+
 // A copy that was waited for counts as written by its thread just now.
 void copies_waited(State &, CtaState &c, va_warp *w, uint32_t lanes, uint32_t left, bool all) {
   WarpOrder &warp = warp_state(c, w);
+  if (warp.copies.empty()) return;
+  Page *page = shared_page(c);
   auto done = [&](const PendingCopy &p) {
     if (!(lanes >> p.lane & 1)) return false;
     if (!all && p.group + left >= warp.group[p.lane]) return false;
-    Place place{p.address, kShared, nullptr, 0};
-    each_cell(c, place, p.bytes, [&](Page *, Cell *cell, uint64_t, uint64_t) {
-      Mark &m = cell->write;
-      if (!(m.flags & kMarkCopy) || m.site != p.site || m.mask != 1u << p.lane ||
-          m.warp != w->warp_id)
-        return;
-      m.flags &= static_cast<uint8_t>(~kMarkCopy);
-      m.epoch = warp.epoch;
-    });
+    if (page->exact) {
+      complete_cells(c, w, p);
+    } else {
+      Event &e = page->events[p.event - page->before - 1];
+      e.flags &= static_cast<uint8_t>(~kMarkCopy);
+      e.epoch = warp.epoch;
+      e.gen = c.gen;
+    }
     return true;
   };
   warp.copies.erase(std::remove_if(warp.copies.begin(), warp.copies.end(), done),
@@ -304,8 +288,7 @@ void copies_waited(State &, CtaState &c, va_warp *w, uint32_t lanes, uint32_t le
 }
 
 void forget_races(State &) {
-  g_pages.clear();
-  for (Cached &cached : g_cache) cached = Cached{};
+  forget_pages();
   forget_order();
 }
 

@@ -4,7 +4,10 @@
 // them apart from host threads that allocate and copy.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,10 +31,12 @@ enum Scope : uint32_t { kNoScope = 0, kCtaScope = 1, kClusterScope = 2, kGpuScop
 // One memory instruction, unpacked from the number the compiler gives.
 struct Access {
   uint32_t site, count, bytes, space, kind, order, scope;
+  uint32_t same, group;  // what is known of a whole warp's addresses: a Form's
 
   explicit Access(uint64_t info)
       : site(static_cast<uint32_t>(info)), count(info >> 32 & 15), bytes(1u << (info >> 40 & 7)),
-        space(info >> 36 & 7), kind(info >> 43 & 7), order(info >> 46 & 7), scope(info >> 49 & 7) {}
+        space(info >> 36 & 7), kind(info >> 43 & 7), order(info >> 46 & 7), scope(info >> 49 & 7),
+        same(info >> 52 & 1), group(info >> 53 & 63) {}
 
   uint32_t lane_bytes() const { return count * bytes; }
   bool reads() const { return kind != kStore; }
@@ -120,16 +125,27 @@ struct LaneOrder {
 struct PendingCopy {
   uint64_t address;
   uint32_t bytes, site, lane, group;
+  uint32_t event;  // in the CTA's page, as that numbers them
+};
+
+// [a][b]: the last epoch of lane b that lane a is after.
+struct Rows {
+  uint32_t row[VA_LANES][VA_LANES] = {};
 };
 
 struct WarpOrder {
   uint32_t epoch = 1;
-  uint32_t row[VA_LANES][VA_LANES];  // [a][b]: the last epoch of lane b that lane a is after
+  uint32_t full = 0;           // every lane is after this epoch of every other
+  std::unique_ptr<Rows> rows;  // what some lanes know beyond that, once some met without others
   std::shared_ptr<const Clocks> base;
   std::unique_ptr<LaneOrder[]> order;
   uint32_t last_site[VA_LANES];
   std::vector<PendingCopy> copies;
   uint32_t group[VA_LANES];  // of copies, the one a lane may still add to
+
+  uint32_t knows(uint32_t lane, uint32_t other) const {
+    return rows ? std::max(rows->row[lane][other], full) : full;
+  }
 };
 
 struct BarrierState {
@@ -140,11 +156,16 @@ struct BarrierState {
   bool counted = false;
 };
 
+struct Page;
+void delete_page(Page *page);
+
 struct CtaState {
   Cta *cta = nullptr;
   uint64_t serial = 0;  // of this run of the CTA, among all
   uint64_t index = ~uint64_t{0};
   uint64_t launch = 0;
+  uint32_t gen = 1;  // barriers of the whole CTA that it has passed, and one
+  std::unique_ptr<Page, void (*)(Page *)> page{nullptr, delete_page};  // of its shared memory, for races
   Bits shared_defined, local_defined;
   bool ordered = false;  // somebody has a LaneOrder
   std::vector<WarpOrder> warps;
@@ -162,6 +183,27 @@ struct Tracked {
 struct Range {
   uint64_t base = 1, end = 0;
   Bits *defined = nullptr;
+  bool window = false;  // a CTA's shared and local memory
+
+  bool holds(uint64_t address) const { return address - base < end - base && end > base; }
+};
+
+// How the lanes of an access lie, as far as that shows at a glance: in groups of lanes that follow
+// one another and go to one place, or to places one after another.
+struct Form {
+  uint32_t first = 0, count = 0;  // lanes
+  uint32_t group = 0;             // of lanes; 0: here and there
+  bool same = false;              // a group goes to one place, not to places in a row
+
+  uint64_t span(uint64_t bytes) const { return same ? bytes : bytes * group; }
+};
+
+// Where all lanes of an access land: at their addresses, moved by the same distance.
+struct Ground {
+  uint64_t delta;       // to the host's address
+  uint32_t space;       // kGlobal, kShared or kLocal
+  Bits *defined;
+  uint64_t origin;      // the address at which `defined` begins
 };
 
 // Where a lane's access lands.
@@ -180,7 +222,7 @@ struct FindingKey {
 };
 
 struct State {
-  std::mutex mutex;
+  std::mutex mutex;  // kernels' calls take it to add findings and to read the mail only
   uint32_t tools = 0;
   void (*sink)(void) = nullptr;
 
@@ -188,6 +230,10 @@ struct State {
   std::map<uint64_t, Tracked> tracked;
   std::map<uint64_t, uint64_t> freed;  // base to bytes
   std::unordered_map<uint64_t, Cta *> windows;
+  bool streams = false;  // there are some besides the legacy stream
+  // What host threads tell while a checked kernel runs waits here for the kernel's next call.
+  std::vector<std::function<void(State &)>> mail;
+  std::atomic<bool> has_mail{false};
 
   // the launch that runs
   Launch *launch = nullptr;
@@ -203,6 +249,10 @@ struct State {
 };
 
 State &state();
+// Change what is known of memory: now, or when the running kernel next calls.
+void tell(State &s, std::function<void(State &)> change);
+void read_mail(State &s);
+State &entered();
 
 CtaState &cta_state(State &s, Cta *cta);
 inline WarpOrder &warp_state(CtaState &c, const va_warp *w) { return c.warps[w->warp_id]; }
@@ -223,10 +273,22 @@ void check_defined(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t 
 void define(const Place &place, uint32_t bytes);
 void define_everything(State &s);
 
+// Whether all lanes may access where they say, in one place; false: look at each.
+bool find_ground(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                 const uint64_t *addresses, const Form &form, Ground *ground);
+// Definedness of such an access, and what it defines.
+void check_initialised(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                       const uint64_t *addresses, const Form &form, const Ground &ground);
+
+// An access of a warp whose lanes stand on one ground.
+void check_races(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
+                 const uint64_t *addresses, const Form &form, const Ground &ground,
+                 const uint8_t *values);
 // One access of one lane against those before it.  `value` is what it will store, or null.
 void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
                 const Place &place, const uint8_t *value, uint32_t stride);
 // After the lanes of an atomic or ordered access: what was released and acquired.
+bool wants_order(const WarpOrder &warp, const Access &a);
 void order_access(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
                   const Place *places);
 void order_fence(State &s, CtaState &c, va_warp *w, uint32_t lanes, uint32_t scope);

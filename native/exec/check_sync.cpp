@@ -8,12 +8,15 @@
 namespace va::check {
 namespace {
 
+// `count` lanes from `lane` on.
 void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind, uint32_t site,
-             uint32_t seen_at) {
+             uint32_t seen_at, uint32_t count = 1) {
   if (seen_at == kNoSite || site == kNoSite) return;
   bool fresh = false;
   va_check_finding *f = found(s, {kind, site, seen_at, 0}, &fresh);
-  if (!f || !fresh) return;
+  if (!f) return;
+  f->count += count - 1;
+  if (!fresh) return;
   uint32_t thread = warp * VA_LANES + lane;
   describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread);
   describe(&f->second, s, seen_at, VA_ACCESS_READ, c.index, thread);
@@ -24,9 +27,13 @@ void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind,
 void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes,
                  const uint32_t *members) {
   WarpOrder &warp = warp_state(c, w);
+  uint32_t first = members[__builtin_ctz(lanes)], other = 0;
+  for (uint32_t m = lanes; m; m &= m - 1) other |= members[__builtin_ctz(m)] ^ first;
+  if (!other && (first & w->live) == lanes) return;  // all name just those that came
   for (uint32_t m = lanes; m; m &= m - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(m));
-    uint32_t named = members[lane] & w->live, kind = 0, other = lane;
+    uint32_t named = members[lane] & w->live, kind = 0;
+    other = lane;
     if (!(members[lane] >> lane & 1)) {
       kind = VA_FOUND_MASK_WITHOUT_CALLER;
     } else {
@@ -90,8 +97,11 @@ void check_finished_warps(State &s, CtaState &c) {
   for (const Warp &warp : c.cta->warps) {
     if (warp.state != va::WarpState::kDone) continue;
     const WarpOrder &own = c.warps[warp.view.warp_id];
-    for (uint32_t lane = 0; lane < VA_LANES; lane++)
-      missing(s, c, warp.view.warp_id, lane, VA_FOUND_DIVERGED_BLOCK, site, own.last_site[lane]);
+    for (uint32_t lane = 0, end; lane < VA_LANES; lane = end) {
+      for (end = lane + 1; end < VA_LANES && own.last_site[end] == own.last_site[lane];) end++;
+      missing(s, c, warp.view.warp_id, lane, VA_FOUND_DIVERGED_BLOCK, site, own.last_site[lane],
+              end - lane);
+    }
   }
 }
 

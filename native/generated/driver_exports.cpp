@@ -63,8 +63,13 @@ VA_ENTRY CUresult cuDeviceGetExecAffinitySupport(int *value, CUexecAffinityType 
   return va::guarded([&] { return va::api::cuDeviceGetExecAffinitySupport(value, type, device); });
 }
 VA_ENTRY CUresult cuDeviceGetFabricClusterUuid(void) { return va::refuse("cuDeviceGetFabricClusterUuid"); }
-VA_ENTRY CUresult cuDeviceGetGraphMemAttribute(void) { return va::refuse("cuDeviceGetGraphMemAttribute"); }
-VA_ENTRY CUresult cuDeviceGetHostAtomicCapabilities(void) { return va::refuse("cuDeviceGetHostAtomicCapabilities"); }
+VA_ENTRY CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value) {
+  return va::guarded([&] { return va::api::cuDeviceGetGraphMemAttribute(device, attribute, value); });
+}
+VA_ENTRY CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count, CUdevice device) {
+  if (!capabilities || !operations) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, device); });
+}
 VA_ENTRY CUresult cuDeviceGetLuid(void) { return va::refuse("cuDeviceGetLuid"); }
 VA_ENTRY CUresult cuDeviceGetName(char *name, int len, CUdevice device) {
   if (!name) return CUDA_ERROR_INVALID_VALUE;
@@ -84,7 +89,10 @@ VA_ENTRY CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) 
   if (!properties) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuDeviceGetProperties(properties, device); });
 }
-VA_ENTRY CUresult cuDeviceGetTexture1DLinearMaxWidth(void) { return va::refuse("cuDeviceGetTexture1DLinearMaxWidth"); }
+VA_ENTRY CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *max_width_in_elements, CUarray_format format, unsigned int num_channels, CUdevice device) {
+  if (!max_width_in_elements) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDeviceGetTexture1DLinearMaxWidth(max_width_in_elements, format, num_channels, device); });
+}
 VA_ENTRY CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   if (!uuid) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuDeviceGetUuid(uuid, device); });
@@ -93,15 +101,24 @@ VA_ENTRY CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
   if (!uuid) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuDeviceGetUuid_v2(uuid, device); });
 }
-VA_ENTRY CUresult cuDeviceGraphMemTrim(void) { return va::refuse("cuDeviceGraphMemTrim"); }
-VA_ENTRY CUresult cuDeviceRegisterAsyncNotification(void) { return va::refuse("cuDeviceRegisterAsyncNotification"); }
-VA_ENTRY CUresult cuDeviceSetGraphMemAttribute(void) { return va::refuse("cuDeviceSetGraphMemAttribute"); }
+VA_ENTRY CUresult cuDeviceGraphMemTrim(CUdevice device) {
+  return va::guarded([&] { return va::api::cuDeviceGraphMemTrim(device); });
+}
+VA_ENTRY CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callback_func, void *user_data, CUasyncCallbackHandle *callback) {
+  if (!callback) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDeviceRegisterAsyncNotification(device, callback_func, user_data, callback); });
+}
+VA_ENTRY CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value) {
+  return va::guarded([&] { return va::api::cuDeviceSetGraphMemAttribute(device, attribute, value); });
+}
 VA_ENTRY CUresult cuDeviceTotalMem(void) { return va::refuse("cuDeviceTotalMem"); }
 VA_ENTRY CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   if (!bytes) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuDeviceTotalMem_v2(bytes, device); });
 }
-VA_ENTRY CUresult cuDeviceUnregisterAsyncNotification(void) { return va::refuse("cuDeviceUnregisterAsyncNotification"); }
+VA_ENTRY CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback) {
+  return va::guarded([&] { return va::api::cuDeviceUnregisterAsyncNotification(device, callback); });
+}
 VA_ENTRY CUresult cuCtxAttach(CUcontext *context, unsigned int flags) {
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxAttach(context, flags); });
@@ -134,7 +151,10 @@ VA_ENTRY CUresult cuCtxDisablePeerAccess(CUcontext peer_context) {
 VA_ENTRY CUresult cuCtxEnablePeerAccess(CUcontext peer_context, unsigned int flags) {
   return va::guarded([&] { return va::api::cuCtxEnablePeerAccess(peer_context, flags); });
 }
-VA_ENTRY CUresult cuCtxFromGreenCtx(void) { return va::refuse("cuCtxFromGreenCtx"); }
+VA_ENTRY CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx context2) {
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCtxFromGreenCtx(context, context2); });
+}
 VA_ENTRY CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) {
   if (!version) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxGetApiVersion(context, version); });
@@ -147,7 +167,10 @@ VA_ENTRY CUresult cuCtxGetCurrent(CUcontext *context) {
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxGetCurrent(context); });
 }
-VA_ENTRY CUresult cuCtxGetDevResource(void) { return va::refuse("cuCtxGetDevResource"); }
+VA_ENTRY CUresult cuCtxGetDevResource(CUcontext context, CUdevResource *resource, CUdevResourceType type) {
+  if (!resource) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCtxGetDevResource(context, resource, type); });
+}
 VA_ENTRY CUresult cuCtxGetDevice(CUdevice *device) {
   if (!device) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxGetDevice(device); });
@@ -156,7 +179,10 @@ VA_ENTRY CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
   if (!device) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxGetDevice_v2(device, context); });
 }
-VA_ENTRY CUresult cuCtxGetExecAffinity(void) { return va::refuse("cuCtxGetExecAffinity"); }
+VA_ENTRY CUresult cuCtxGetExecAffinity(CUexecAffinityParam *exec_affinity, CUexecAffinityType type) {
+  if (!exec_affinity) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCtxGetExecAffinity(exec_affinity, type); });
+}
 VA_ENTRY CUresult cuCtxGetFlags(unsigned int *flags) {
   if (!flags) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuCtxGetFlags(flags); });
@@ -270,10 +296,24 @@ VA_ENTRY CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 }
 VA_ENTRY CUresult cuMemBatchDecompressAsync(void) { return va::refuse("cuMemBatchDecompressAsync"); }
 VA_ENTRY CUresult cuMemBatchDecompressAsync_ptsz(void) { return va::refuse("cuMemBatchDecompressAsync_ptsz"); }
-VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync(void) { return va::refuse("cuMemDiscardAndPrefetchBatchAsync"); }
-VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(void) { return va::refuse("cuMemDiscardAndPrefetchBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemDiscardBatchAsync(void) { return va::refuse("cuMemDiscardBatchAsync"); }
-VA_ENTRY CUresult cuMemDiscardBatchAsync_ptsz(void) { return va::refuse("cuMemDiscardBatchAsync_ptsz"); }
+VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
+VA_ENTRY CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
 VA_ENTRY CUresult cuMemFree(void) { return va::refuse("cuMemFree"); }
 VA_ENTRY CUresult cuMemFreeHost(void *pointer) {
   return va::guarded([&] { return va::api::cuMemFreeHost(pointer); });
@@ -326,10 +366,22 @@ VA_ENTRY CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t count, 
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemPrefetchAsync_v2(address, count, location, flags, stream); });
 }
-VA_ENTRY CUresult cuMemPrefetchBatchAsync(void) { return va::refuse("cuMemPrefetchBatchAsync"); }
-VA_ENTRY CUresult cuMemPrefetchBatchAsync_ptsz(void) { return va::refuse("cuMemPrefetchBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemRangeGetAttribute(void) { return va::refuse("cuMemRangeGetAttribute"); }
-VA_ENTRY CUresult cuMemRangeGetAttributes(void) { return va::refuse("cuMemRangeGetAttributes"); }
+VA_ENTRY CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, CUstream stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_ENTRY CUresult cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count) {
+  return va::guarded([&] { return va::api::cuMemRangeGetAttribute(data, data_size, attribute, address, count); });
+}
+VA_ENTRY CUresult cuMemRangeGetAttributes(void **data, size_t *data_sizes, CUmem_range_attribute *attributes, size_t num_attributes, CUdeviceptr address, size_t count) {
+  if (!data || !data_sizes || !attributes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemRangeGetAttributes(data, data_sizes, attributes, num_attributes, address, count); });
+}
 VA_ENTRY CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return va::guarded([&] { return va::api::cuPointerGetAttribute(data, attribute, ptr); });
 }
@@ -391,8 +443,13 @@ VA_ENTRY CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pool
 VA_ENTRY CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   return va::guarded([&] { return va::api::cuMemPoolDestroy(pool); });
 }
-VA_ENTRY CUresult cuMemPoolExportPointer(void) { return va::refuse("cuMemPoolExportPointer"); }
-VA_ENTRY CUresult cuMemPoolExportToShareableHandle(void) { return va::refuse("cuMemPoolExportToShareableHandle"); }
+VA_ENTRY CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *share_data_out, CUdeviceptr ptr) {
+  if (!share_data_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolExportPointer(share_data_out, ptr); });
+}
+VA_ENTRY CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemPoolExportToShareableHandle(handle_out, pool, handle_type, flags); });
+}
 VA_ENTRY CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool mem_pool, CUmemLocation *location) {
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemPoolGetAccess(flags, mem_pool, location); });
@@ -400,8 +457,14 @@ VA_ENTRY CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool mem_
 VA_ENTRY CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
   return va::guarded([&] { return va::api::cuMemPoolGetAttribute(pool, attribute, value); });
 }
-VA_ENTRY CUresult cuMemPoolImportFromShareableHandle(void) { return va::refuse("cuMemPoolImportFromShareableHandle"); }
-VA_ENTRY CUresult cuMemPoolImportPointer(void) { return va::refuse("cuMemPoolImportPointer"); }
+VA_ENTRY CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolImportFromShareableHandle(pool_out, handle, handle_type, flags); });
+}
+VA_ENTRY CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *share_data) {
+  if (!ptr_out || !share_data) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemPoolImportPointer(ptr_out, pool, share_data); });
+}
 VA_ENTRY CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
   if (!map) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemPoolSetAccess(pool, map, count); });
@@ -464,10 +527,24 @@ VA_ENTRY CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *copy, CUstream st
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemcpy3DAsync_v2(copy, stream); });
 }
-VA_ENTRY CUresult cuMemcpy3DBatchAsync(void) { return va::refuse("cuMemcpy3DBatchAsync"); }
-VA_ENTRY CUresult cuMemcpy3DBatchAsync_ptsz(void) { return va::refuse("cuMemcpy3DBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemcpy3DBatchAsync_v2(void) { return va::refuse("cuMemcpy3DBatchAsync_v2"); }
-VA_ENTRY CUresult cuMemcpy3DBatchAsync_v2_ptsz(void) { return va::refuse("cuMemcpy3DBatchAsync_v2_ptsz"); }
+VA_ENTRY CUresult cuMemcpy3DBatchAsync(size_t num_ops, CUDA_MEMCPY3D_BATCH_OP *op_list, size_t *fail_idx, uint64_t flags, CUstream stream) {
+  if (!op_list) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpy3DBatchAsync(num_ops, op_list, fail_idx, flags, stream); });
+}
+VA_ENTRY CUresult cuMemcpy3DBatchAsync_ptsz(size_t num_ops, CUDA_MEMCPY3D_BATCH_OP *op_list, size_t *fail_idx, uint64_t flags, CUstream stream) {
+  if (!op_list) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpy3DBatchAsync(num_ops, op_list, fail_idx, flags, stream); });
+}
+VA_ENTRY CUresult cuMemcpy3DBatchAsync_v2(size_t num_ops, CUDA_MEMCPY3D_BATCH_OP *op_list, uint64_t flags, CUstream stream) {
+  if (!op_list) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpy3DBatchAsync_v2(num_ops, op_list, flags, stream); });
+}
+VA_ENTRY CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t num_ops, CUDA_MEMCPY3D_BATCH_OP *op_list, uint64_t flags, CUstream stream) {
+  if (!op_list) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpy3DBatchAsync_v2(num_ops, op_list, flags, stream); });
+}
 VA_ENTRY CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy) {
   if (!copy) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemcpy3DPeer(copy); });
@@ -486,8 +563,15 @@ VA_ENTRY CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *copy, CUstr
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemcpy3DPeerAsync(copy, stream); });
 }
-VA_ENTRY CUresult cuMemcpy3DWithAttributesAsync(void) { return va::refuse("cuMemcpy3DWithAttributesAsync"); }
-VA_ENTRY CUresult cuMemcpy3DWithAttributesAsync_ptsz(void) { return va::refuse("cuMemcpy3DWithAttributesAsync_ptsz"); }
+VA_ENTRY CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, uint64_t flags, CUstream stream) {
+  if (!op) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpy3DWithAttributesAsync(op, flags, stream); });
+}
+VA_ENTRY CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op, uint64_t flags, CUstream stream) {
+  if (!op) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpy3DWithAttributesAsync(op, flags, stream); });
+}
 VA_ENTRY CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy) {
   if (!copy) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuMemcpy3D_v2(copy); });
@@ -536,10 +620,24 @@ VA_ENTRY CUresult cuMemcpyAtoH_v2_ptds(void *dst_host, CUarray src_array, size_t
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemcpyAtoH_v2(dst_host, src_array, src_offset, bytes); });
 }
-VA_ENTRY CUresult cuMemcpyBatchAsync(void) { return va::refuse("cuMemcpyBatchAsync"); }
-VA_ENTRY CUresult cuMemcpyBatchAsync_ptsz(void) { return va::refuse("cuMemcpyBatchAsync_ptsz"); }
-VA_ENTRY CUresult cuMemcpyBatchAsync_v2(void) { return va::refuse("cuMemcpyBatchAsync_v2"); }
-VA_ENTRY CUresult cuMemcpyBatchAsync_v2_ptsz(void) { return va::refuse("cuMemcpyBatchAsync_v2_ptsz"); }
+VA_ENTRY CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, size_t *fail_idx, CUstream stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, fail_idx, stream); });
+}
+VA_ENTRY CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, size_t *fail_idx, CUstream stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, fail_idx, stream); });
+}
+VA_ENTRY CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, CUstream stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, stream); });
+}
+VA_ENTRY CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, CUstream stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, stream); });
+}
 VA_ENTRY CUresult cuMemcpyDtoA(void) { return va::refuse("cuMemcpyDtoA"); }
 VA_ENTRY CUresult cuMemcpyDtoA_v2(CUarray dst_array, size_t dst_offset, CUdeviceptr src_device, size_t bytes) {
   return va::guarded([&] { return va::api::cuMemcpyDtoA_v2(dst_array, dst_offset, src_device, bytes); });
@@ -626,8 +724,15 @@ VA_ENTRY CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dst_device, CUcontext dst_c
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuMemcpyPeerAsync(dst_device, dst_context, src_device, src_context, bytes, stream); });
 }
-VA_ENTRY CUresult cuMemcpyWithAttributesAsync(void) { return va::refuse("cuMemcpyWithAttributesAsync"); }
-VA_ENTRY CUresult cuMemcpyWithAttributesAsync_ptsz(void) { return va::refuse("cuMemcpyWithAttributesAsync_ptsz"); }
+VA_ENTRY CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attribute, CUstream stream) {
+  if (!attribute) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemcpyWithAttributesAsync(dst, src, size, attribute, stream); });
+}
+VA_ENTRY CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attribute, CUstream stream) {
+  if (!attribute) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuMemcpyWithAttributesAsync(dst, src, size, attribute, stream); });
+}
 VA_ENTRY CUresult cuMemsetD16(void) { return va::refuse("cuMemsetD16"); }
 VA_ENTRY CUresult cuMemsetD16Async(CUdeviceptr dst_device, unsigned short value, size_t count, CUstream stream) {
   return va::guarded([&] { return va::api::cuMemsetD16Async(dst_device, value, count, stream); });
@@ -992,8 +1097,15 @@ VA_ENTRY CUresult cuStreamAttachMemAsync_ptsz(CUstream stream, CUdeviceptr addre
 }
 VA_ENTRY CUresult cuStreamBatchMemOp(void) { return va::refuse("cuStreamBatchMemOp"); }
 VA_ENTRY CUresult cuStreamBatchMemOp_ptsz(void) { return va::refuse("cuStreamBatchMemOp_ptsz"); }
-VA_ENTRY CUresult cuStreamBatchMemOp_v2(void) { return va::refuse("cuStreamBatchMemOp_v2"); }
-VA_ENTRY CUresult cuStreamBatchMemOp_v2_ptsz(void) { return va::refuse("cuStreamBatchMemOp_v2_ptsz"); }
+VA_ENTRY CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *param_array, unsigned int flags) {
+  if (!param_array) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuStreamBatchMemOp_v2(stream, count, param_array, flags); });
+}
+VA_ENTRY CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *param_array, unsigned int flags) {
+  if (!param_array) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamBatchMemOp_v2(stream, count, param_array, flags); });
+}
 VA_ENTRY CUresult cuStreamBeginRecaptureToGraph(void) { return va::refuse("cuStreamBeginRecaptureToGraph"); }
 VA_ENTRY CUresult cuStreamBeginRecaptureToGraph_ptsz(void) { return va::refuse("cuStreamBeginRecaptureToGraph_ptsz"); }
 VA_ENTRY CUresult cuStreamCopyAttributes(CUstream dst_stream, CUstream src_stream) {
@@ -1193,16 +1305,38 @@ VA_ENTRY CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, un
 VA_ENTRY CUresult cuEventSynchronize(CUevent event) {
   return va::guarded([&] { return va::api::cuEventSynchronize(event); });
 }
-VA_ENTRY CUresult cuStreamBeginCapture(void) { return va::refuse("cuStreamBeginCapture"); }
-VA_ENTRY CUresult cuStreamBeginCapture_ptsz(void) { return va::refuse("cuStreamBeginCapture_ptsz"); }
+VA_ENTRY CUresult cuStreamBeginCapture(CUstream stream) {
+  return va::guarded([&] { return va::api::cuStreamBeginCapture(stream); });
+}
+VA_ENTRY CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamBeginCapture(stream); });
+}
 VA_ENTRY CUresult cuStreamBeginCaptureToCig(void) { return va::refuse("cuStreamBeginCaptureToCig"); }
 VA_ENTRY CUresult cuStreamBeginCaptureToCig_ptsz(void) { return va::refuse("cuStreamBeginCaptureToCig_ptsz"); }
-VA_ENTRY CUresult cuStreamBeginCaptureToGraph(void) { return va::refuse("cuStreamBeginCaptureToGraph"); }
-VA_ENTRY CUresult cuStreamBeginCaptureToGraph_ptsz(void) { return va::refuse("cuStreamBeginCaptureToGraph_ptsz"); }
-VA_ENTRY CUresult cuStreamBeginCapture_v2(void) { return va::refuse("cuStreamBeginCapture_v2"); }
-VA_ENTRY CUresult cuStreamBeginCapture_v2_ptsz(void) { return va::refuse("cuStreamBeginCapture_v2_ptsz"); }
-VA_ENTRY CUresult cuStreamEndCapture(void) { return va::refuse("cuStreamEndCapture"); }
-VA_ENTRY CUresult cuStreamEndCapture_ptsz(void) { return va::refuse("cuStreamEndCapture_ptsz"); }
+VA_ENTRY CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, CUstreamCaptureMode mode) {
+  return va::guarded([&] { return va::api::cuStreamBeginCaptureToGraph(stream, graph, dependencies, dependency_data, num_dependencies, mode); });
+}
+VA_ENTRY CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, CUstreamCaptureMode mode) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamBeginCaptureToGraph(stream, graph, dependencies, dependency_data, num_dependencies, mode); });
+}
+VA_ENTRY CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return va::guarded([&] { return va::api::cuStreamBeginCapture_v2(stream, mode); });
+}
+VA_ENTRY CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamBeginCapture_v2(stream, mode); });
+}
+VA_ENTRY CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuStreamEndCapture(stream, graph); });
+}
+VA_ENTRY CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamEndCapture(stream, graph); });
+}
 VA_ENTRY CUresult cuStreamEndCaptureToCig(void) { return va::refuse("cuStreamEndCaptureToCig"); }
 VA_ENTRY CUresult cuStreamEndCaptureToCig_ptsz(void) { return va::refuse("cuStreamEndCaptureToCig_ptsz"); }
 VA_ENTRY CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *capture_status_out, uint64_t *id_out) {
@@ -1232,28 +1366,65 @@ VA_ENTRY CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptur
   const va::PerThreadStream scope;
   return va::guarded([&] { return va::api::cuStreamGetCaptureInfo_v3(stream, capture_status_out, id_out, graph_out, dependencies_out, edge_data_out, num_dependencies_out); });
 }
-VA_ENTRY CUresult cuStreamUpdateCaptureDependencies(void) { return va::refuse("cuStreamUpdateCaptureDependencies"); }
-VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_ptsz(void) { return va::refuse("cuStreamUpdateCaptureDependencies_ptsz"); }
-VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_v2(void) { return va::refuse("cuStreamUpdateCaptureDependencies_v2"); }
-VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(void) { return va::refuse("cuStreamUpdateCaptureDependencies_v2_ptsz"); }
+VA_ENTRY CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *dependencies, size_t num_dependencies, unsigned int flags) {
+  return va::guarded([&] { return va::api::cuStreamUpdateCaptureDependencies(stream, dependencies, num_dependencies, flags); });
+}
+VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream stream, CUgraphNode *dependencies, size_t num_dependencies, unsigned int flags) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamUpdateCaptureDependencies(stream, dependencies, num_dependencies, flags); });
+}
+VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  return va::guarded([&] { return va::api::cuStreamUpdateCaptureDependencies_v2(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
+VA_ENTRY CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream stream, CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamUpdateCaptureDependencies_v2(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
 VA_ENTRY CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   if (!mode) return CUDA_ERROR_INVALID_VALUE;
   return va::guarded([&] { return va::api::cuThreadExchangeStreamCaptureMode(mode); });
 }
 VA_ENTRY CUresult cuCoredumpDeregisterCompleteCallback(void) { return va::refuse("cuCoredumpDeregisterCompleteCallback"); }
 VA_ENTRY CUresult cuCoredumpDeregisterStartCallback(void) { return va::refuse("cuCoredumpDeregisterStartCallback"); }
-VA_ENTRY CUresult cuCoredumpGetAttribute(void) { return va::refuse("cuCoredumpGetAttribute"); }
-VA_ENTRY CUresult cuCoredumpGetAttributeGlobal(void) { return va::refuse("cuCoredumpGetAttributeGlobal"); }
+VA_ENTRY CUresult cuCoredumpGetAttribute(CUcoredumpSettings attribute, void *value, size_t *size) {
+  if (!size) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCoredumpGetAttribute(attribute, value, size); });
+}
+VA_ENTRY CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attribute, void *value, size_t *size) {
+  if (!size) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCoredumpGetAttributeGlobal(attribute, value, size); });
+}
 VA_ENTRY CUresult cuCoredumpRegisterCompleteCallback(void) { return va::refuse("cuCoredumpRegisterCompleteCallback"); }
 VA_ENTRY CUresult cuCoredumpRegisterStartCallback(void) { return va::refuse("cuCoredumpRegisterStartCallback"); }
-VA_ENTRY CUresult cuCoredumpSetAttribute(void) { return va::refuse("cuCoredumpSetAttribute"); }
-VA_ENTRY CUresult cuCoredumpSetAttributeGlobal(void) { return va::refuse("cuCoredumpSetAttributeGlobal"); }
-VA_ENTRY CUresult cuFlushGPUDirectRDMAWrites(void) { return va::refuse("cuFlushGPUDirectRDMAWrites"); }
-VA_ENTRY CUresult cuLogsCurrent(void) { return va::refuse("cuLogsCurrent"); }
-VA_ENTRY CUresult cuLogsDumpToFile(void) { return va::refuse("cuLogsDumpToFile"); }
-VA_ENTRY CUresult cuLogsDumpToMemory(void) { return va::refuse("cuLogsDumpToMemory"); }
-VA_ENTRY CUresult cuLogsRegisterCallback(void) { return va::refuse("cuLogsRegisterCallback"); }
-VA_ENTRY CUresult cuLogsUnregisterCallback(void) { return va::refuse("cuLogsUnregisterCallback"); }
+VA_ENTRY CUresult cuCoredumpSetAttribute(CUcoredumpSettings attribute, void *value, size_t *size) {
+  if (!size) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCoredumpSetAttribute(attribute, value, size); });
+}
+VA_ENTRY CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void *value, size_t *size) {
+  if (!size) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuCoredumpSetAttributeGlobal(attribute, value, size); });
+}
+VA_ENTRY CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
+  return va::guarded([&] { return va::api::cuFlushGPUDirectRDMAWrites(target, scope); });
+}
+VA_ENTRY CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) {
+  if (!iterator_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuLogsCurrent(iterator_out, flags); });
+}
+VA_ENTRY CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *path_to_file, unsigned int flags) {
+  if (!path_to_file) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuLogsDumpToFile(iterator, path_to_file, flags); });
+}
+VA_ENTRY CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags) {
+  if (!buffer || !size) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuLogsDumpToMemory(iterator, buffer, size, flags); });
+}
+VA_ENTRY CUresult cuLogsRegisterCallback(CUlogsCallback callback_func, void *user_data, CUlogsCallbackHandle *callback_out) {
+  return va::guarded([&] { return va::api::cuLogsRegisterCallback(callback_func, user_data, callback_out); });
+}
+VA_ENTRY CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
+  return va::guarded([&] { return va::api::cuLogsUnregisterCallback(callback); });
+}
 VA_ENTRY CUresult cuProfilerInitialize(const char *config_file, const char *output_file, CUoutput_mode output_mode) {
   return va::guarded([&] { return va::api::cuProfilerInitialize(config_file, output_file, output_mode); });
 }
@@ -1263,109 +1434,375 @@ VA_ENTRY CUresult cuProfilerStart(void) {
 VA_ENTRY CUresult cuProfilerStop(void) {
   return va::guarded([&] { return va::api::cuProfilerStop(); });
 }
-VA_ENTRY CUresult cuGraphAddBatchMemOpNode(void) { return va::refuse("cuGraphAddBatchMemOpNode"); }
-VA_ENTRY CUresult cuGraphAddChildGraphNode(void) { return va::refuse("cuGraphAddChildGraphNode"); }
-VA_ENTRY CUresult cuGraphAddDependencies(void) { return va::refuse("cuGraphAddDependencies"); }
-VA_ENTRY CUresult cuGraphAddDependencies_v2(void) { return va::refuse("cuGraphAddDependencies_v2"); }
-VA_ENTRY CUresult cuGraphAddEmptyNode(void) { return va::refuse("cuGraphAddEmptyNode"); }
-VA_ENTRY CUresult cuGraphAddEventRecordNode(void) { return va::refuse("cuGraphAddEventRecordNode"); }
-VA_ENTRY CUresult cuGraphAddEventWaitNode(void) { return va::refuse("cuGraphAddEventWaitNode"); }
+VA_ENTRY CUresult cuGraphAddBatchMemOpNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddBatchMemOpNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddChildGraphNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUgraph child_graph) {
+  if (!graph_node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddChildGraphNode(graph_node, graph, dependencies, num_dependencies, child_graph); });
+}
+VA_ENTRY CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from_, const CUgraphNode *to_, size_t num_dependencies) {
+  return va::guarded([&] { return va::api::cuGraphAddDependencies(graph, from_, to_, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from_, const CUgraphNode *to_, const CUgraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::guarded([&] { return va::api::cuGraphAddDependencies_v2(graph, from_, to_, edge_data, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphAddEmptyNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies) {
+  if (!graph_node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddEmptyNode(graph_node, graph, dependencies, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphAddEventRecordNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUevent event) {
+  if (!graph_node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddEventRecordNode(graph_node, graph, dependencies, num_dependencies, event); });
+}
+VA_ENTRY CUresult cuGraphAddEventWaitNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUevent event) {
+  if (!graph_node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddEventWaitNode(graph_node, graph, dependencies, num_dependencies, event); });
+}
 VA_ENTRY CUresult cuGraphAddExternalSemaphoresSignalNode(void) { return va::refuse("cuGraphAddExternalSemaphoresSignalNode"); }
 VA_ENTRY CUresult cuGraphAddExternalSemaphoresWaitNode(void) { return va::refuse("cuGraphAddExternalSemaphoresWaitNode"); }
-VA_ENTRY CUresult cuGraphAddHostNode(void) { return va::refuse("cuGraphAddHostNode"); }
-VA_ENTRY CUresult cuGraphAddKernelNode(void) { return va::refuse("cuGraphAddKernelNode"); }
-VA_ENTRY CUresult cuGraphAddKernelNode_v2(void) { return va::refuse("cuGraphAddKernelNode_v2"); }
-VA_ENTRY CUresult cuGraphAddMemAllocNode(void) { return va::refuse("cuGraphAddMemAllocNode"); }
-VA_ENTRY CUresult cuGraphAddMemFreeNode(void) { return va::refuse("cuGraphAddMemFreeNode"); }
-VA_ENTRY CUresult cuGraphAddMemcpyNode(void) { return va::refuse("cuGraphAddMemcpyNode"); }
-VA_ENTRY CUresult cuGraphAddMemsetNode(void) { return va::refuse("cuGraphAddMemsetNode"); }
-VA_ENTRY CUresult cuGraphAddNode(void) { return va::refuse("cuGraphAddNode"); }
-VA_ENTRY CUresult cuGraphAddNode_v2(void) { return va::refuse("cuGraphAddNode_v2"); }
-VA_ENTRY CUresult cuGraphAddNode_v3(void) { return va::refuse("cuGraphAddNode_v3"); }
-VA_ENTRY CUresult cuGraphBatchMemOpNodeGetParams(void) { return va::refuse("cuGraphBatchMemOpNodeGetParams"); }
-VA_ENTRY CUresult cuGraphBatchMemOpNodeSetParams(void) { return va::refuse("cuGraphBatchMemOpNodeSetParams"); }
-VA_ENTRY CUresult cuGraphChildGraphNodeGetGraph(void) { return va::refuse("cuGraphChildGraphNodeGetGraph"); }
-VA_ENTRY CUresult cuGraphClone(void) { return va::refuse("cuGraphClone"); }
-VA_ENTRY CUresult cuGraphConditionalHandleCreate(void) { return va::refuse("cuGraphConditionalHandleCreate"); }
-VA_ENTRY CUresult cuGraphCreate(void) { return va::refuse("cuGraphCreate"); }
-VA_ENTRY CUresult cuGraphDebugDotPrint(void) { return va::refuse("cuGraphDebugDotPrint"); }
-VA_ENTRY CUresult cuGraphDestroy(void) { return va::refuse("cuGraphDestroy"); }
-VA_ENTRY CUresult cuGraphDestroyNode(void) { return va::refuse("cuGraphDestroyNode"); }
-VA_ENTRY CUresult cuGraphEventRecordNodeGetEvent(void) { return va::refuse("cuGraphEventRecordNodeGetEvent"); }
-VA_ENTRY CUresult cuGraphEventRecordNodeSetEvent(void) { return va::refuse("cuGraphEventRecordNodeSetEvent"); }
-VA_ENTRY CUresult cuGraphEventWaitNodeGetEvent(void) { return va::refuse("cuGraphEventWaitNodeGetEvent"); }
-VA_ENTRY CUresult cuGraphEventWaitNodeSetEvent(void) { return va::refuse("cuGraphEventWaitNodeSetEvent"); }
-VA_ENTRY CUresult cuGraphExecBatchMemOpNodeSetParams(void) { return va::refuse("cuGraphExecBatchMemOpNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecChildGraphNodeSetParams(void) { return va::refuse("cuGraphExecChildGraphNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecDestroy(void) { return va::refuse("cuGraphExecDestroy"); }
-VA_ENTRY CUresult cuGraphExecEventRecordNodeSetEvent(void) { return va::refuse("cuGraphExecEventRecordNodeSetEvent"); }
-VA_ENTRY CUresult cuGraphExecEventWaitNodeSetEvent(void) { return va::refuse("cuGraphExecEventWaitNodeSetEvent"); }
+VA_ENTRY CUresult cuGraphAddHostNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_HOST_NODE_PARAMS *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddHostNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddKernelNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddKernelNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddKernelNode_v2(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_KERNEL_NODE_PARAMS *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddKernelNode_v2(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddMemAllocNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUDA_MEM_ALLOC_NODE_PARAMS *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddMemAllocNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddMemFreeNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUdeviceptr address) {
+  if (!graph_node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddMemFreeNode(graph_node, graph, dependencies, num_dependencies, address); });
+}
+VA_ENTRY CUresult cuGraphAddMemcpyNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_MEMCPY3D *copy_params, CUcontext context) {
+  if (!graph_node || !copy_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddMemcpyNode(graph_node, graph, dependencies, num_dependencies, copy_params, context); });
+}
+VA_ENTRY CUresult cuGraphAddMemsetNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, const CUDA_MEMSET_NODE_PARAMS *memset_params, CUcontext context) {
+  if (!graph_node || !memset_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddMemsetNode(graph_node, graph, dependencies, num_dependencies, memset_params, context); });
+}
+VA_ENTRY CUresult cuGraphAddNode(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, size_t num_dependencies, CUgraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddNode_v2(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, CUgraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddNode_v2(graph_node, graph, dependencies, dependency_data, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphAddNode_v3(CUgraphNode *graph_node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependency_data, size_t num_dependencies, CUgraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphAddNode_v3(graph_node, graph, dependencies, dependency_data, num_dependencies, node_params); });
+}
+VA_ENTRY CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *node_params_out) {
+  if (!node_params_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphBatchMemOpNodeGetParams(node, node_params_out); });
+}
+VA_ENTRY CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphBatchMemOpNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphChildGraphNodeGetGraph(node, graph); });
+}
+VA_ENTRY CUresult cuGraphClone(CUgraph *graph_clone, CUgraph original_graph) {
+  if (!graph_clone) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphClone(graph_clone, original_graph); });
+}
+VA_ENTRY CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle_out, CUgraph graph, CUcontext context, unsigned int default_launch_value, unsigned int flags) {
+  if (!handle_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphConditionalHandleCreate(handle_out, graph, context, default_launch_value, flags); });
+}
+VA_ENTRY CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphCreate(graph, flags); });
+}
+VA_ENTRY CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags) {
+  if (!path) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphDebugDotPrint(graph, path, flags); });
+}
+VA_ENTRY CUresult cuGraphDestroy(CUgraph graph) {
+  return va::guarded([&] { return va::api::cuGraphDestroy(graph); });
+}
+VA_ENTRY CUresult cuGraphDestroyNode(CUgraphNode node) {
+  return va::guarded([&] { return va::api::cuGraphDestroyNode(node); });
+}
+VA_ENTRY CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *event_out) {
+  if (!event_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphEventRecordNodeGetEvent(node, event_out); });
+}
+VA_ENTRY CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
+  return va::guarded([&] { return va::api::cuGraphEventRecordNodeSetEvent(node, event); });
+}
+VA_ENTRY CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event_out) {
+  if (!event_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphEventWaitNodeGetEvent(node, event_out); });
+}
+VA_ENTRY CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
+  return va::guarded([&] { return va::api::cuGraphEventWaitNodeSetEvent(node, event); });
+}
+VA_ENTRY CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecBatchMemOpNodeSetParams(graph_exec, node, node_params); });
+}
+VA_ENTRY CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, CUgraph child_graph) {
+  return va::guarded([&] { return va::api::cuGraphExecChildGraphNodeSetParams(graph_exec, node, child_graph); });
+}
+VA_ENTRY CUresult cuGraphExecDestroy(CUgraphExec graph_exec) {
+  return va::guarded([&] { return va::api::cuGraphExecDestroy(graph_exec); });
+}
+VA_ENTRY CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec graph_exec, CUgraphNode node, CUevent event) {
+  return va::guarded([&] { return va::api::cuGraphExecEventRecordNodeSetEvent(graph_exec, node, event); });
+}
+VA_ENTRY CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec graph_exec, CUgraphNode node, CUevent event) {
+  return va::guarded([&] { return va::api::cuGraphExecEventWaitNodeSetEvent(graph_exec, node, event); });
+}
 VA_ENTRY CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(void) { return va::refuse("cuGraphExecExternalSemaphoresSignalNodeSetParams"); }
 VA_ENTRY CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(void) { return va::refuse("cuGraphExecExternalSemaphoresWaitNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecGetFlags(void) { return va::refuse("cuGraphExecGetFlags"); }
-VA_ENTRY CUresult cuGraphExecGetId(void) { return va::refuse("cuGraphExecGetId"); }
-VA_ENTRY CUresult cuGraphExecHostNodeSetParams(void) { return va::refuse("cuGraphExecHostNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecKernelNodeSetParams(void) { return va::refuse("cuGraphExecKernelNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecKernelNodeSetParams_v2(void) { return va::refuse("cuGraphExecKernelNodeSetParams_v2"); }
-VA_ENTRY CUresult cuGraphExecMemcpyNodeSetParams(void) { return va::refuse("cuGraphExecMemcpyNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecMemsetNodeSetParams(void) { return va::refuse("cuGraphExecMemsetNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecNodeSetParams(void) { return va::refuse("cuGraphExecNodeSetParams"); }
-VA_ENTRY CUresult cuGraphExecUpdate(void) { return va::refuse("cuGraphExecUpdate"); }
-VA_ENTRY CUresult cuGraphExecUpdate_v2(void) { return va::refuse("cuGraphExecUpdate_v2"); }
+VA_ENTRY CUresult cuGraphExecGetFlags(CUgraphExec graph_exec, uint64_t *flags) {
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecGetFlags(graph_exec, flags); });
+}
+VA_ENTRY CUresult cuGraphExecGetId(CUgraphExec graph_exec, unsigned int *graph_id) {
+  if (!graph_id) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecGetId(graph_exec, graph_id); });
+}
+VA_ENTRY CUresult cuGraphExecHostNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecHostNodeSetParams(graph_exec, node, node_params); });
+}
+VA_ENTRY CUresult cuGraphExecKernelNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecKernelNodeSetParams(graph_exec, node, node_params); });
+}
+VA_ENTRY CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec graph_exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecKernelNodeSetParams_v2(graph_exec, node, node_params); });
+}
+VA_ENTRY CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, const CUDA_MEMCPY3D *copy_params, CUcontext context) {
+  if (!copy_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecMemcpyNodeSetParams(graph_exec, node, copy_params, context); });
+}
+VA_ENTRY CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *memset_params, CUcontext context) {
+  if (!memset_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecMemsetNodeSetParams(graph_exec, node, memset_params, context); });
+}
+VA_ENTRY CUresult cuGraphExecNodeSetParams(CUgraphExec graph_exec, CUgraphNode node, CUgraphNodeParams *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecNodeSetParams(graph_exec, node, node_params); });
+}
+VA_ENTRY CUresult cuGraphExecUpdate(CUgraphExec graph_exec, CUgraph graph, CUgraphNode *error_node_out, CUgraphExecUpdateResult *update_result_out) {
+  if (!error_node_out || !update_result_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecUpdate(graph_exec, graph, error_node_out, update_result_out); });
+}
+VA_ENTRY CUresult cuGraphExecUpdate_v2(CUgraphExec graph_exec, CUgraph graph, CUgraphExecUpdateResultInfo *result_info) {
+  if (!result_info) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphExecUpdate_v2(graph_exec, graph, result_info); });
+}
 VA_ENTRY CUresult cuGraphExternalSemaphoresSignalNodeGetParams(void) { return va::refuse("cuGraphExternalSemaphoresSignalNodeGetParams"); }
 VA_ENTRY CUresult cuGraphExternalSemaphoresSignalNodeSetParams(void) { return va::refuse("cuGraphExternalSemaphoresSignalNodeSetParams"); }
 VA_ENTRY CUresult cuGraphExternalSemaphoresWaitNodeGetParams(void) { return va::refuse("cuGraphExternalSemaphoresWaitNodeGetParams"); }
 VA_ENTRY CUresult cuGraphExternalSemaphoresWaitNodeSetParams(void) { return va::refuse("cuGraphExternalSemaphoresWaitNodeSetParams"); }
-VA_ENTRY CUresult cuGraphGetEdges(void) { return va::refuse("cuGraphGetEdges"); }
-VA_ENTRY CUresult cuGraphGetEdges_v2(void) { return va::refuse("cuGraphGetEdges_v2"); }
-VA_ENTRY CUresult cuGraphGetId(void) { return va::refuse("cuGraphGetId"); }
-VA_ENTRY CUresult cuGraphGetNodes(void) { return va::refuse("cuGraphGetNodes"); }
-VA_ENTRY CUresult cuGraphGetRootNodes(void) { return va::refuse("cuGraphGetRootNodes"); }
-VA_ENTRY CUresult cuGraphHostNodeGetParams(void) { return va::refuse("cuGraphHostNodeGetParams"); }
-VA_ENTRY CUresult cuGraphHostNodeSetParams(void) { return va::refuse("cuGraphHostNodeSetParams"); }
-VA_ENTRY CUresult cuGraphInstantiate(void) { return va::refuse("cuGraphInstantiate"); }
-VA_ENTRY CUresult cuGraphInstantiateWithFlags(void) { return va::refuse("cuGraphInstantiateWithFlags"); }
-VA_ENTRY CUresult cuGraphInstantiateWithParams(void) { return va::refuse("cuGraphInstantiateWithParams"); }
-VA_ENTRY CUresult cuGraphInstantiateWithParams_ptsz(void) { return va::refuse("cuGraphInstantiateWithParams_ptsz"); }
-VA_ENTRY CUresult cuGraphInstantiate_v2(void) { return va::refuse("cuGraphInstantiate_v2"); }
-VA_ENTRY CUresult cuGraphKernelNodeCopyAttributes(void) { return va::refuse("cuGraphKernelNodeCopyAttributes"); }
-VA_ENTRY CUresult cuGraphKernelNodeGetAttribute(void) { return va::refuse("cuGraphKernelNodeGetAttribute"); }
-VA_ENTRY CUresult cuGraphKernelNodeGetParams(void) { return va::refuse("cuGraphKernelNodeGetParams"); }
-VA_ENTRY CUresult cuGraphKernelNodeGetParams_v2(void) { return va::refuse("cuGraphKernelNodeGetParams_v2"); }
-VA_ENTRY CUresult cuGraphKernelNodeSetAttribute(void) { return va::refuse("cuGraphKernelNodeSetAttribute"); }
-VA_ENTRY CUresult cuGraphKernelNodeSetParams(void) { return va::refuse("cuGraphKernelNodeSetParams"); }
-VA_ENTRY CUresult cuGraphKernelNodeSetParams_v2(void) { return va::refuse("cuGraphKernelNodeSetParams_v2"); }
-VA_ENTRY CUresult cuGraphLaunch(void) { return va::refuse("cuGraphLaunch"); }
-VA_ENTRY CUresult cuGraphLaunch_ptsz(void) { return va::refuse("cuGraphLaunch_ptsz"); }
-VA_ENTRY CUresult cuGraphMemAllocNodeGetParams(void) { return va::refuse("cuGraphMemAllocNodeGetParams"); }
-VA_ENTRY CUresult cuGraphMemFreeNodeGetParams(void) { return va::refuse("cuGraphMemFreeNodeGetParams"); }
-VA_ENTRY CUresult cuGraphMemcpyNodeGetParams(void) { return va::refuse("cuGraphMemcpyNodeGetParams"); }
-VA_ENTRY CUresult cuGraphMemcpyNodeSetParams(void) { return va::refuse("cuGraphMemcpyNodeSetParams"); }
-VA_ENTRY CUresult cuGraphMemsetNodeGetParams(void) { return va::refuse("cuGraphMemsetNodeGetParams"); }
-VA_ENTRY CUresult cuGraphMemsetNodeSetParams(void) { return va::refuse("cuGraphMemsetNodeSetParams"); }
-VA_ENTRY CUresult cuGraphNodeFindInClone(void) { return va::refuse("cuGraphNodeFindInClone"); }
-VA_ENTRY CUresult cuGraphNodeGetContainingGraph(void) { return va::refuse("cuGraphNodeGetContainingGraph"); }
-VA_ENTRY CUresult cuGraphNodeGetDependencies(void) { return va::refuse("cuGraphNodeGetDependencies"); }
-VA_ENTRY CUresult cuGraphNodeGetDependencies_v2(void) { return va::refuse("cuGraphNodeGetDependencies_v2"); }
-VA_ENTRY CUresult cuGraphNodeGetDependentNodes(void) { return va::refuse("cuGraphNodeGetDependentNodes"); }
-VA_ENTRY CUresult cuGraphNodeGetDependentNodes_v2(void) { return va::refuse("cuGraphNodeGetDependentNodes_v2"); }
-VA_ENTRY CUresult cuGraphNodeGetEnabled(void) { return va::refuse("cuGraphNodeGetEnabled"); }
-VA_ENTRY CUresult cuGraphNodeGetLocalId(void) { return va::refuse("cuGraphNodeGetLocalId"); }
-VA_ENTRY CUresult cuGraphNodeGetParams(void) { return va::refuse("cuGraphNodeGetParams"); }
-VA_ENTRY CUresult cuGraphNodeGetToolsId(void) { return va::refuse("cuGraphNodeGetToolsId"); }
-VA_ENTRY CUresult cuGraphNodeGetType(void) { return va::refuse("cuGraphNodeGetType"); }
-VA_ENTRY CUresult cuGraphNodeSetEnabled(void) { return va::refuse("cuGraphNodeSetEnabled"); }
-VA_ENTRY CUresult cuGraphNodeSetParams(void) { return va::refuse("cuGraphNodeSetParams"); }
-VA_ENTRY CUresult cuGraphNodeSetParams_v2(void) { return va::refuse("cuGraphNodeSetParams_v2"); }
-VA_ENTRY CUresult cuGraphReleaseUserObject(void) { return va::refuse("cuGraphReleaseUserObject"); }
-VA_ENTRY CUresult cuGraphRemoveDependencies(void) { return va::refuse("cuGraphRemoveDependencies"); }
-VA_ENTRY CUresult cuGraphRemoveDependencies_v2(void) { return va::refuse("cuGraphRemoveDependencies_v2"); }
-VA_ENTRY CUresult cuGraphRetainUserObject(void) { return va::refuse("cuGraphRetainUserObject"); }
-VA_ENTRY CUresult cuGraphUpload(void) { return va::refuse("cuGraphUpload"); }
-VA_ENTRY CUresult cuGraphUpload_ptsz(void) { return va::refuse("cuGraphUpload_ptsz"); }
-VA_ENTRY CUresult cuUserObjectCreate(void) { return va::refuse("cuUserObjectCreate"); }
-VA_ENTRY CUresult cuUserObjectRelease(void) { return va::refuse("cuUserObjectRelease"); }
-VA_ENTRY CUresult cuUserObjectRetain(void) { return va::refuse("cuUserObjectRetain"); }
+VA_ENTRY CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from_, CUgraphNode *to_, size_t *num_edges) {
+  if (!num_edges) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphGetEdges(graph, from_, to_, num_edges); });
+}
+VA_ENTRY CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from_, CUgraphNode *to_, CUgraphEdgeData *edge_data, size_t *num_edges) {
+  if (!num_edges) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphGetEdges_v2(graph, from_, to_, edge_data, num_edges); });
+}
+VA_ENTRY CUresult cuGraphGetId(CUgraph graph, unsigned int *graph_id) {
+  if (!graph_id) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphGetId(graph, graph_id); });
+}
+VA_ENTRY CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *num_nodes) {
+  if (!num_nodes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphGetNodes(graph, nodes, num_nodes); });
+}
+VA_ENTRY CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *root_nodes, size_t *num_root_nodes) {
+  if (!num_root_nodes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphGetRootNodes(graph, root_nodes, num_root_nodes); });
+}
+VA_ENTRY CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphHostNodeGetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphHostNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphInstantiate(CUgraphExec *graph_exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size) {
+  if (!graph_exec) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphInstantiate(graph_exec, graph, error_node, log_buffer, buffer_size); });
+}
+VA_ENTRY CUresult cuGraphInstantiateWithFlags(CUgraphExec *graph_exec, CUgraph graph, uint64_t flags) {
+  if (!graph_exec) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphInstantiateWithFlags(graph_exec, graph, flags); });
+}
+VA_ENTRY CUresult cuGraphInstantiateWithParams(CUgraphExec *graph_exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiate_params) {
+  if (!graph_exec || !instantiate_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphInstantiateWithParams(graph_exec, graph, instantiate_params); });
+}
+VA_ENTRY CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *graph_exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiate_params) {
+  if (!graph_exec || !instantiate_params) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuGraphInstantiateWithParams(graph_exec, graph, instantiate_params); });
+}
+VA_ENTRY CUresult cuGraphInstantiate_v2(CUgraphExec *graph_exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size) {
+  if (!graph_exec) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphInstantiate_v2(graph_exec, graph, error_node, log_buffer, buffer_size); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
+  return va::guarded([&] { return va::api::cuGraphKernelNodeCopyAttributes(dst, src); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue *value_out) {
+  if (!value_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeGetAttribute(node, attribute, value_out); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeGetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeGetParams_v2(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue *value) {
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeSetAttribute(node, attribute, value); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphKernelNodeSetParams_v2(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  return va::guarded([&] { return va::api::cuGraphLaunch(graph, stream); });
+}
+VA_ENTRY CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuGraphLaunch(graph, stream); });
+}
+VA_ENTRY CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+  if (!params_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemAllocNodeGetParams(node, params_out); });
+}
+VA_ENTRY CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *dptr_out) {
+  if (!dptr_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemFreeNodeGetParams(node, dptr_out); });
+}
+VA_ENTRY CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemcpyNodeGetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemcpyNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemsetNodeGetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphMemsetNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original_node, CUgraph cloned_graph) {
+  if (!node) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeFindInClone(node, original_node, cloned_graph); });
+}
+VA_ENTRY CUresult cuGraphNodeGetContainingGraph(CUgraphNode node, CUgraph *graph) {
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetContainingGraph(node, graph); });
+}
+VA_ENTRY CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *dependencies, size_t *num_dependencies) {
+  if (!num_dependencies) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetDependencies(node, dependencies, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *dependencies, CUgraphEdgeData *edge_data, size_t *num_dependencies) {
+  if (!num_dependencies) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetDependencies_v2(node, dependencies, edge_data, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependent_nodes, size_t *num_dependent_nodes) {
+  if (!num_dependent_nodes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetDependentNodes(node, dependent_nodes, num_dependent_nodes); });
+}
+VA_ENTRY CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *dependent_nodes, CUgraphEdgeData *edge_data, size_t *num_dependent_nodes) {
+  if (!num_dependent_nodes) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetDependentNodes_v2(node, dependent_nodes, edge_data, num_dependent_nodes); });
+}
+VA_ENTRY CUresult cuGraphNodeGetEnabled(CUgraphExec graph_exec, CUgraphNode node, unsigned int *is_enabled) {
+  if (!is_enabled) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetEnabled(graph_exec, node, is_enabled); });
+}
+VA_ENTRY CUresult cuGraphNodeGetLocalId(CUgraphNode node, unsigned int *node_id) {
+  if (!node_id) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetLocalId(node, node_id); });
+}
+VA_ENTRY CUresult cuGraphNodeGetParams(CUgraphNode node, CUgraphNodeParams *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphNodeGetToolsId(CUgraphNode node, uint64_t *tools_node_id) {
+  if (!tools_node_id) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetToolsId(node, tools_node_id); });
+}
+VA_ENTRY CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
+  if (!type) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeGetType(node, type); });
+}
+VA_ENTRY CUresult cuGraphNodeSetEnabled(CUgraphExec graph_exec, CUgraphNode node, unsigned int is_enabled) {
+  return va::guarded([&] { return va::api::cuGraphNodeSetEnabled(graph_exec, node, is_enabled); });
+}
+VA_ENTRY CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeSetParams(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams *node_params) {
+  if (!node_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGraphNodeSetParams_v2(node, node_params); });
+}
+VA_ENTRY CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+  return va::guarded([&] { return va::api::cuGraphReleaseUserObject(graph, object, count); });
+}
+VA_ENTRY CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from_, const CUgraphNode *to_, size_t num_dependencies) {
+  return va::guarded([&] { return va::api::cuGraphRemoveDependencies(graph, from_, to_, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from_, const CUgraphNode *to_, const CUgraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::guarded([&] { return va::api::cuGraphRemoveDependencies_v2(graph, from_, to_, edge_data, num_dependencies); });
+}
+VA_ENTRY CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+  return va::guarded([&] { return va::api::cuGraphRetainUserObject(graph, object, count, flags); });
+}
+VA_ENTRY CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
+  return va::guarded([&] { return va::api::cuGraphUpload(graph, stream); });
+}
+VA_ENTRY CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuGraphUpload(graph, stream); });
+}
+VA_ENTRY CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initial_refcount, unsigned int flags) {
+  if (!object_out) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuUserObjectCreate(object_out, ptr, destroy, initial_refcount, flags); });
+}
+VA_ENTRY CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
+  return va::guarded([&] { return va::api::cuUserObjectRelease(object, count); });
+}
+VA_ENTRY CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) {
+  return va::guarded([&] { return va::api::cuUserObjectRetain(object, count); });
+}
 VA_ENTRY CUresult cuFabricCpyBatchAsync(void) { return va::refuse("cuFabricCpyBatchAsync"); }
 VA_ENTRY CUresult cuFabricCpyBatchAsync_ptsz(void) { return va::refuse("cuFabricCpyBatchAsync_ptsz"); }
 VA_ENTRY CUresult cuLogicalEndpointAddDevice(void) { return va::refuse("cuLogicalEndpointAddDevice"); }
@@ -1380,22 +1817,56 @@ VA_ENTRY CUresult cuLogicalEndpointIdReserve(void) { return va::refuse("cuLogica
 VA_ENTRY CUresult cuLogicalEndpointImport(void) { return va::refuse("cuLogicalEndpointImport"); }
 VA_ENTRY CUresult cuLogicalEndpointQuery(void) { return va::refuse("cuLogicalEndpointQuery"); }
 VA_ENTRY CUresult cuLogicalEndpointUnbind(void) { return va::refuse("cuLogicalEndpointUnbind"); }
-VA_ENTRY CUresult cuMemAddressFree(void) { return va::refuse("cuMemAddressFree"); }
-VA_ENTRY CUresult cuMemAddressReserve(void) { return va::refuse("cuMemAddressReserve"); }
-VA_ENTRY CUresult cuMemCreate(void) { return va::refuse("cuMemCreate"); }
-VA_ENTRY CUresult cuMemExportToShareableHandle(void) { return va::refuse("cuMemExportToShareableHandle"); }
-VA_ENTRY CUresult cuMemGetAccess(void) { return va::refuse("cuMemGetAccess"); }
-VA_ENTRY CUresult cuMemGetAllocationGranularity(void) { return va::refuse("cuMemGetAllocationGranularity"); }
-VA_ENTRY CUresult cuMemGetAllocationPropertiesFromHandle(void) { return va::refuse("cuMemGetAllocationPropertiesFromHandle"); }
+VA_ENTRY CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  return va::guarded([&] { return va::api::cuMemAddressFree(ptr, size); });
+}
+VA_ENTRY CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags) {
+  if (!ptr) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemAddressReserve(ptr, size, alignment, addr, flags); });
+}
+VA_ENTRY CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties, uint64_t flags) {
+  if (!handle || !properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemCreate(handle, size, properties, flags); });
+}
+VA_ENTRY CUresult cuMemExportToShareableHandle(void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemExportToShareableHandle(shareable_handle, handle, handle_type, flags); });
+}
+VA_ENTRY CUresult cuMemGetAccess(uint64_t *flags, const CUmemLocation *location, CUdeviceptr ptr) {
+  if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAccess(flags, location, ptr); });
+}
+VA_ENTRY CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags option) {
+  if (!granularity || !properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAllocationGranularity(granularity, properties, option); });
+}
+VA_ENTRY CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle) {
+  if (!properties) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemGetAllocationPropertiesFromHandle(properties, handle); });
+}
 VA_ENTRY CUresult cuMemGetHandleForAddressRange(void) { return va::refuse("cuMemGetHandleForAddressRange"); }
-VA_ENTRY CUresult cuMemImportFromShareableHandle(void) { return va::refuse("cuMemImportFromShareableHandle"); }
-VA_ENTRY CUresult cuMemMap(void) { return va::refuse("cuMemMap"); }
+VA_ENTRY CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType sh_handle_type) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemImportFromShareableHandle(handle, os_handle, sh_handle_type); });
+}
+VA_ENTRY CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags) {
+  return va::guarded([&] { return va::api::cuMemMap(ptr, size, offset, handle, flags); });
+}
 VA_ENTRY CUresult cuMemMapArrayAsync(void) { return va::refuse("cuMemMapArrayAsync"); }
 VA_ENTRY CUresult cuMemMapArrayAsync_ptsz(void) { return va::refuse("cuMemMapArrayAsync_ptsz"); }
-VA_ENTRY CUresult cuMemRelease(void) { return va::refuse("cuMemRelease"); }
-VA_ENTRY CUresult cuMemRetainAllocationHandle(void) { return va::refuse("cuMemRetainAllocationHandle"); }
-VA_ENTRY CUresult cuMemSetAccess(void) { return va::refuse("cuMemSetAccess"); }
-VA_ENTRY CUresult cuMemUnmap(void) { return va::refuse("cuMemUnmap"); }
+VA_ENTRY CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return va::guarded([&] { return va::api::cuMemRelease(handle); });
+}
+VA_ENTRY CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemRetainAllocationHandle(handle, addr); });
+}
+VA_ENTRY CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+  if (!desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMemSetAccess(ptr, size, desc, count); });
+}
+VA_ENTRY CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  return va::guarded([&] { return va::api::cuMemUnmap(ptr, size); });
+}
 VA_ENTRY CUresult cuMulticastAddDevice(void) { return va::refuse("cuMulticastAddDevice"); }
 VA_ENTRY CUresult cuMulticastBindAddr(void) { return va::refuse("cuMulticastBindAddr"); }
 VA_ENTRY CUresult cuMulticastBindAddr_v2(void) { return va::refuse("cuMulticastBindAddr_v2"); }
@@ -1506,20 +1977,60 @@ VA_ENTRY CUresult cuTexRefSetMipmapFilterMode(void) { return va::refuse("cuTexRe
 VA_ENTRY CUresult cuTexRefSetMipmapLevelBias(void) { return va::refuse("cuTexRefSetMipmapLevelBias"); }
 VA_ENTRY CUresult cuTexRefSetMipmapLevelClamp(void) { return va::refuse("cuTexRefSetMipmapLevelClamp"); }
 VA_ENTRY CUresult cuTexRefSetMipmappedArray(void) { return va::refuse("cuTexRefSetMipmappedArray"); }
-VA_ENTRY CUresult cuDevResourceGenerateDesc(void) { return va::refuse("cuDevResourceGenerateDesc"); }
-VA_ENTRY CUresult cuDevSmResourceSplit(void) { return va::refuse("cuDevSmResourceSplit"); }
-VA_ENTRY CUresult cuDevSmResourceSplitByCount(void) { return va::refuse("cuDevSmResourceSplitByCount"); }
-VA_ENTRY CUresult cuDeviceGetDevResource(void) { return va::refuse("cuDeviceGetDevResource"); }
-VA_ENTRY CUresult cuGreenCtxCreate(void) { return va::refuse("cuGreenCtxCreate"); }
-VA_ENTRY CUresult cuGreenCtxDestroy(void) { return va::refuse("cuGreenCtxDestroy"); }
-VA_ENTRY CUresult cuGreenCtxGetDevResource(void) { return va::refuse("cuGreenCtxGetDevResource"); }
-VA_ENTRY CUresult cuGreenCtxGetId(void) { return va::refuse("cuGreenCtxGetId"); }
-VA_ENTRY CUresult cuGreenCtxRecordEvent(void) { return va::refuse("cuGreenCtxRecordEvent"); }
-VA_ENTRY CUresult cuGreenCtxStreamCreate(void) { return va::refuse("cuGreenCtxStreamCreate"); }
-VA_ENTRY CUresult cuGreenCtxWaitEvent(void) { return va::refuse("cuGreenCtxWaitEvent"); }
-VA_ENTRY CUresult cuStreamGetDevResource(void) { return va::refuse("cuStreamGetDevResource"); }
-VA_ENTRY CUresult cuStreamGetDevResource_ptsz(void) { return va::refuse("cuStreamGetDevResource_ptsz"); }
-VA_ENTRY CUresult cuStreamGetGreenCtx(void) { return va::refuse("cuStreamGetGreenCtx"); }
+VA_ENTRY CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, CUdevResource *resources, unsigned int nb_resources) {
+  if (!desc || !resources) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDevResourceGenerateDesc(desc, resources, nb_resources); });
+}
+VA_ENTRY CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int nb_groups, const CUdevResource *input, CUdevResource *remainder, unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS *group_params) {
+  if (!input || !group_params) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDevSmResourceSplit(result, nb_groups, input, remainder, flags, group_params); });
+}
+VA_ENTRY CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nb_groups, const CUdevResource *input, CUdevResource *remainder, unsigned int flags, unsigned int min_count) {
+  if (!nb_groups || !input) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDevSmResourceSplitByCount(result, nb_groups, input, remainder, flags, min_count); });
+}
+VA_ENTRY CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
+  if (!resource) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuDeviceGetDevResource(device, resource, type); });
+}
+VA_ENTRY CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc desc, CUdevice device, unsigned int flags) {
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGreenCtxCreate(context, desc, device, flags); });
+}
+VA_ENTRY CUresult cuGreenCtxDestroy(CUgreenCtx context) {
+  return va::guarded([&] { return va::api::cuGreenCtxDestroy(context); });
+}
+VA_ENTRY CUresult cuGreenCtxGetDevResource(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type) {
+  if (!resource) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGreenCtxGetDevResource(context, resource, type); });
+}
+VA_ENTRY CUresult cuGreenCtxGetId(CUgreenCtx green_ctx, uint64_t *green_ctx_id) {
+  if (!green_ctx_id) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGreenCtxGetId(green_ctx, green_ctx_id); });
+}
+VA_ENTRY CUresult cuGreenCtxRecordEvent(CUgreenCtx context, CUevent event) {
+  return va::guarded([&] { return va::api::cuGreenCtxRecordEvent(context, event); });
+}
+VA_ENTRY CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green_ctx, unsigned int flags, int priority) {
+  if (!stream) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuGreenCtxStreamCreate(stream, green_ctx, flags, priority); });
+}
+VA_ENTRY CUresult cuGreenCtxWaitEvent(CUgreenCtx context, CUevent event) {
+  return va::guarded([&] { return va::api::cuGreenCtxWaitEvent(context, event); });
+}
+VA_ENTRY CUresult cuStreamGetDevResource(CUstream stream, CUdevResource *resource, CUdevResourceType type) {
+  if (!resource) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuStreamGetDevResource(stream, resource, type); });
+}
+VA_ENTRY CUresult cuStreamGetDevResource_ptsz(CUstream stream, CUdevResource *resource, CUdevResourceType type) {
+  if (!resource) return CUDA_ERROR_INVALID_VALUE;
+  const va::PerThreadStream scope;
+  return va::guarded([&] { return va::api::cuStreamGetDevResource(stream, resource, type); });
+}
+VA_ENTRY CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx *context) {
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuStreamGetGreenCtx(stream, context); });
+}
 VA_ENTRY CUresult cuCheckpointOperationComplete(void) { return va::refuse("cuCheckpointOperationComplete"); }
 VA_ENTRY CUresult cuCheckpointProcessCheckpoint(void) { return va::refuse("cuCheckpointProcessCheckpoint"); }
 VA_ENTRY CUresult cuCheckpointProcessGetRestoreThreadId(void) { return va::refuse("cuCheckpointProcessGetRestoreThreadId"); }
@@ -1533,12 +2044,29 @@ VA_ENTRY CUresult cuExternalMemoryGetMappedBuffer(void) { return va::refuse("cuE
 VA_ENTRY CUresult cuExternalMemoryGetMappedMipmappedArray(void) { return va::refuse("cuExternalMemoryGetMappedMipmappedArray"); }
 VA_ENTRY CUresult cuImportExternalMemory(void) { return va::refuse("cuImportExternalMemory"); }
 VA_ENTRY CUresult cuImportExternalSemaphore(void) { return va::refuse("cuImportExternalSemaphore"); }
-VA_ENTRY CUresult cuIpcCloseMemHandle(void) { return va::refuse("cuIpcCloseMemHandle"); }
-VA_ENTRY CUresult cuIpcGetEventHandle(void) { return va::refuse("cuIpcGetEventHandle"); }
-VA_ENTRY CUresult cuIpcGetMemHandle(void) { return va::refuse("cuIpcGetMemHandle"); }
-VA_ENTRY CUresult cuIpcOpenEventHandle(void) { return va::refuse("cuIpcOpenEventHandle"); }
-VA_ENTRY CUresult cuIpcOpenMemHandle(void) { return va::refuse("cuIpcOpenMemHandle"); }
-VA_ENTRY CUresult cuIpcOpenMemHandle_v2(void) { return va::refuse("cuIpcOpenMemHandle_v2"); }
+VA_ENTRY CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  return va::guarded([&] { return va::api::cuIpcCloseMemHandle(address); });
+}
+VA_ENTRY CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcGetEventHandle(handle, event); });
+}
+VA_ENTRY CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcGetMemHandle(handle, address); });
+}
+VA_ENTRY CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
+  if (!event) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenEventHandle(event, handle); });
+}
+VA_ENTRY CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags) {
+  if (!address) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenMemHandle(address, handle, flags); });
+}
+VA_ENTRY CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags) {
+  if (!address) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuIpcOpenMemHandle_v2(address, handle, flags); });
+}
 VA_ENTRY CUresult cuSignalExternalSemaphoresAsync(void) { return va::refuse("cuSignalExternalSemaphoresAsync"); }
 VA_ENTRY CUresult cuSignalExternalSemaphoresAsync_ptsz(void) { return va::refuse("cuSignalExternalSemaphoresAsync_ptsz"); }
 VA_ENTRY CUresult cuWaitExternalSemaphoresAsync(void) { return va::refuse("cuWaitExternalSemaphoresAsync"); }

@@ -197,6 +197,184 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func_ptr
 cudaError_t cudaGetExportTable(const void **pp_export_table, const cudaUUID_t *export_table_id);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value);
+cudaError_t cudaDeviceGraphMemTrim(int device);
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value);
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaGraph_t child_graph);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies);
+#endif
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies);
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaEvent_t event);
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaEvent_t event);
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaHostNodeParams *node_params);
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaKernelNodeParams *node_params);
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaMemAllocNodeParams *node_params);
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *address);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaMemcpy3DParms *copy_params);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *to, const void *from, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaMemsetParams *memset_params);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaGraphNodeParams *node_params);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaGraphNodeParams *node_params);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaGraphNodeParams *node_params);
+#endif
+cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph);
+cudaError_t cudaGraphClone(cudaGraph_t *graph_clone, cudaGraph_t original_graph);
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle_out, cudaGraph_t graph, unsigned int default_launch_value, unsigned int flags);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *handle_out, cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int default_launch_value, unsigned int flags);
+#endif
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node);
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out);
+cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaGraph_t child_graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph_exec);
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graph_exec, uint64_t *flags);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphExecGetId(cudaGraphExec_t graph_exec, unsigned int *graph_id);
+#endif
+cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaHostNodeParams *node_params);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaKernelNodeParams *node_params);
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaMemcpy3DParms *node_params);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t graph_exec, cudaGraphNode_t node, void *to, const void *from, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t graph_exec, cudaGraphNode_t node, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaMemsetParams *node_params);
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaGraphNodeParams *node_params);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t graph_exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result_info);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *num_edges);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edge_data, size_t *num_edges);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edge_data, size_t *num_edges);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphGetId(cudaGraph_t graph, unsigned int *graph_id);
+#endif
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *num_nodes);
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *root_nodes, size_t *num_root_nodes);
+cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, cudaHostNodeParams *node_params);
+cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams *node_params);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *graph_exec, cudaGraph_t graph, uint64_t flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *graph_exec, cudaGraph_t graph, uint64_t flags);
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *graph_exec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiate_params);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from);
+#endif
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *value_out);
+cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams *node_params);
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue *value);
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams *node_params);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph_exec, cudaStream_t stream);
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams *params_out);
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out);
+cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms *node_params);
+cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms *node_params);
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t count, cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind);
+cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams *node_params);
+cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams *node_params);
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *node, cudaGraphNode_t original_node, cudaGraph_t cloned_graph);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetContainingGraph(cudaGraphNode_t node, cudaGraph_t *ph_graph);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies, size_t *num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies, cudaGraphEdgeData *edge_data, size_t *num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node, cudaGraphNode_t *dependencies, cudaGraphEdgeData *edge_data, size_t *num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, size_t *num_dependent_nodes);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, cudaGraphEdgeData *edge_data, size_t *num_dependent_nodes);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, cudaGraphEdgeData *edge_data, size_t *num_dependent_nodes);
+#endif
+cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t graph_exec, cudaGraphNode_t node, unsigned int *is_enabled);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetLocalId(cudaGraphNode_t node, unsigned int *node_id);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetParams(cudaGraphNode_t node, cudaGraphNodeParams *node_params);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphNodeGetToolsId(cudaGraphNode_t node, uint64_t *tools_node_id);
+#endif
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type);
+cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t graph_exec, cudaGraphNode_t node, unsigned int is_enabled);
+cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams *node_params);
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies);
+#endif
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graph_exec, cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, size_t *num_dependencies_out);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies, size_t num_dependencies, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags);
+#endif
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *pointer, cudaHostFn_t destroy, unsigned int initial_refcount, unsigned int flags);
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count);
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count);
 cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array);
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind format);
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *surf_object, const cudaResourceDesc *res_desc);

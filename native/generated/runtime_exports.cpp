@@ -874,209 +874,546 @@ VA_RT_ENTRY cudaError_t cudaProfilerStart(void) {
 VA_RT_ENTRY cudaError_t cudaProfilerStop(void) {
   return va::rt::recorded([&] { return va::rt::cudaProfilerStop(); });
 }
-VA_RT_ENTRY cudaError_t cudaDeviceGetGraphMemAttribute(void) { return va::rt::refuse("cudaDeviceGetGraphMemAttribute"); }
-VA_RT_ENTRY cudaError_t cudaDeviceGraphMemTrim(void) { return va::rt::refuse("cudaDeviceGraphMemTrim"); }
-VA_RT_ENTRY cudaError_t cudaDeviceSetGraphMemAttribute(void) { return va::rt::refuse("cudaDeviceSetGraphMemAttribute"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddChildGraphNode(void) { return va::rt::refuse("cudaGraphAddChildGraphNode"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetGraphMemAttribute(device, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceGraphMemTrim(int device) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGraphMemTrim(device); });
+}
+VA_RT_ENTRY cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceSetGraphMemAttribute(device, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaGraph_t child_graph) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddChildGraphNode(graph_node, graph, dependencies, num_dependencies, child_graph); });
+}
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(void) { return va::rt::refuse("cudaGraphAddDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddDependencies(graph, from, to, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(void) { return va::rt::refuse("cudaGraphAddDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddDependencies(graph, from, to, edge_data, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphAddDependencies_v2(void) { return va::rt::refuse("cudaGraphAddDependencies_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddDependencies_v2(graph, from, to, edge_data, num_dependencies); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphAddEmptyNode(void) { return va::rt::refuse("cudaGraphAddEmptyNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddEventRecordNode(void) { return va::rt::refuse("cudaGraphAddEventRecordNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddEventWaitNode(void) { return va::rt::refuse("cudaGraphAddEventWaitNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddEmptyNode(graph_node, graph, dependencies, num_dependencies); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaEvent_t event) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddEventRecordNode(graph_node, graph, dependencies, num_dependencies, event); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaEvent_t event) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddEventWaitNode(graph_node, graph, dependencies, num_dependencies, event); });
+}
 VA_RT_ENTRY cudaError_t cudaGraphAddExternalSemaphoresSignalNode(void) { return va::rt::refuse("cudaGraphAddExternalSemaphoresSignalNode"); }
 VA_RT_ENTRY cudaError_t cudaGraphAddExternalSemaphoresWaitNode(void) { return va::rt::refuse("cudaGraphAddExternalSemaphoresWaitNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddHostNode(void) { return va::rt::refuse("cudaGraphAddHostNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddKernelNode(void) { return va::rt::refuse("cudaGraphAddKernelNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemAllocNode(void) { return va::rt::refuse("cudaGraphAddMemAllocNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemFreeNode(void) { return va::rt::refuse("cudaGraphAddMemFreeNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode(void) { return va::rt::refuse("cudaGraphAddMemcpyNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode1D(void) { return va::rt::refuse("cudaGraphAddMemcpyNode1D"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeFromSymbol(void) { return va::rt::refuse("cudaGraphAddMemcpyNodeFromSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeToSymbol(void) { return va::rt::refuse("cudaGraphAddMemcpyNodeToSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphAddMemsetNode(void) { return va::rt::refuse("cudaGraphAddMemsetNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaHostNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddHostNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaKernelNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddKernelNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaMemAllocNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemAllocNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *address) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemFreeNode(graph_node, graph, dependencies, num_dependencies, address); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaMemcpy3DParms *copy_params) {
+  if (!graph_node || !copy_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemcpyNode(graph_node, graph, dependencies, num_dependencies, copy_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemcpyNode1D(graph_node, graph, dependencies, num_dependencies, to, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemcpyNodeFromSymbol(graph_node, graph, dependencies, num_dependencies, to, symbol, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+  if (!graph_node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemcpyNodeToSymbol(graph_node, graph, dependencies, num_dependencies, symbol, from, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, const cudaMemsetParams *memset_params) {
+  if (!graph_node || !memset_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddMemsetNode(graph_node, graph, dependencies, num_dependencies, memset_params); });
+}
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphAddNode(void) { return va::rt::refuse("cudaGraphAddNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t num_dependencies, cudaGraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddNode(graph_node, graph, dependencies, num_dependencies, node_params); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphAddNode(void) { return va::rt::refuse("cudaGraphAddNode"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddNode(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaGraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddNode(graph_node, graph, dependencies, dependency_data, num_dependencies, node_params); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphAddNode_v2(void) { return va::rt::refuse("cudaGraphAddNode_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *graph_node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaGraphNodeParams *node_params) {
+  if (!graph_node || !node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphAddNode_v2(graph_node, graph, dependencies, dependency_data, num_dependencies, node_params); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphChildGraphNodeGetGraph(void) { return va::rt::refuse("cudaGraphChildGraphNodeGetGraph"); }
-VA_RT_ENTRY cudaError_t cudaGraphClone(void) { return va::rt::refuse("cudaGraphClone"); }
-VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate(void) { return va::rt::refuse("cudaGraphConditionalHandleCreate"); }
+VA_RT_ENTRY cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph) {
+  if (!graph) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphChildGraphNodeGetGraph(node, graph); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphClone(cudaGraph_t *graph_clone, cudaGraph_t original_graph) {
+  if (!graph_clone) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphClone(graph_clone, original_graph); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle_out, cudaGraph_t graph, unsigned int default_launch_value, unsigned int flags) {
+  if (!handle_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphConditionalHandleCreate(handle_out, graph, default_launch_value, flags); });
+}
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate_v2(void) { return va::rt::refuse("cudaGraphConditionalHandleCreate_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphConditionalHandleCreate_v2(cudaGraphConditionalHandle *handle_out, cudaGraph_t graph, cudaExecutionContext_t ctx, unsigned int default_launch_value, unsigned int flags) {
+  if (!handle_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphConditionalHandleCreate_v2(handle_out, graph, ctx, default_launch_value, flags); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphCreate(void) { return va::rt::refuse("cudaGraphCreate"); }
-VA_RT_ENTRY cudaError_t cudaGraphDebugDotPrint(void) { return va::rt::refuse("cudaGraphDebugDotPrint"); }
-VA_RT_ENTRY cudaError_t cudaGraphDestroy(void) { return va::rt::refuse("cudaGraphDestroy"); }
-VA_RT_ENTRY cudaError_t cudaGraphDestroyNode(void) { return va::rt::refuse("cudaGraphDestroyNode"); }
-VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeGetEvent(void) { return va::rt::refuse("cudaGraphEventRecordNodeGetEvent"); }
-VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeSetEvent(void) { return va::rt::refuse("cudaGraphEventRecordNodeSetEvent"); }
-VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeGetEvent(void) { return va::rt::refuse("cudaGraphEventWaitNodeGetEvent"); }
-VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeSetEvent(void) { return va::rt::refuse("cudaGraphEventWaitNodeSetEvent"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecChildGraphNodeSetParams(void) { return va::rt::refuse("cudaGraphExecChildGraphNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecDestroy(void) { return va::rt::refuse("cudaGraphExecDestroy"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecEventRecordNodeSetEvent(void) { return va::rt::refuse("cudaGraphExecEventRecordNodeSetEvent"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecEventWaitNodeSetEvent(void) { return va::rt::refuse("cudaGraphExecEventWaitNodeSetEvent"); }
+VA_RT_ENTRY cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags) {
+  if (!graph) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphCreate(graph, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags) {
+  if (!path) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphDebugDotPrint(graph, path, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphDestroy(graph); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphDestroyNode(node); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out) {
+  if (!event_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphEventRecordNodeGetEvent(node, event_out); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphEventRecordNodeSetEvent(node, event); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event_out) {
+  if (!event_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphEventWaitNodeGetEvent(node, event_out); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphEventWaitNodeSetEvent(node, event); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaGraph_t child_graph) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecChildGraphNodeSetParams(graph_exec, node, child_graph); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph_exec) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecDestroy(graph_exec); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecEventRecordNodeSetEvent(graph_exec, node, event); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecEventWaitNodeSetEvent(graph_exec, node, event); });
+}
 VA_RT_ENTRY cudaError_t cudaGraphExecExternalSemaphoresSignalNodeSetParams(void) { return va::rt::refuse("cudaGraphExecExternalSemaphoresSignalNodeSetParams"); }
 VA_RT_ENTRY cudaError_t cudaGraphExecExternalSemaphoresWaitNodeSetParams(void) { return va::rt::refuse("cudaGraphExecExternalSemaphoresWaitNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecGetFlags(void) { return va::rt::refuse("cudaGraphExecGetFlags"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graph_exec, uint64_t *flags) {
+  if (!flags) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecGetFlags(graph_exec, flags); });
+}
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphExecGetId(void) { return va::rt::refuse("cudaGraphExecGetId"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecGetId(cudaGraphExec_t graph_exec, unsigned int *graph_id) {
+  if (!graph_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecGetId(graph_exec, graph_id); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphExecHostNodeSetParams(void) { return va::rt::refuse("cudaGraphExecHostNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecKernelNodeSetParams(void) { return va::rt::refuse("cudaGraphExecKernelNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams1D(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParams1D"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParamsFromSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(void) { return va::rt::refuse("cudaGraphExecMemcpyNodeSetParamsToSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecMemsetNodeSetParams(void) { return va::rt::refuse("cudaGraphExecMemsetNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecNodeSetParams(void) { return va::rt::refuse("cudaGraphExecNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphExecUpdate(void) { return va::rt::refuse("cudaGraphExecUpdate"); }
+VA_RT_ENTRY cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaHostNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecHostNodeSetParams(graph_exec, node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaKernelNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecKernelNodeSetParams(graph_exec, node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaMemcpy3DParms *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecMemcpyNodeSetParams(graph_exec, node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t graph_exec, cudaGraphNode_t node, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecMemcpyNodeSetParams1D(graph_exec, node, to, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t graph_exec, cudaGraphNode_t node, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecMemcpyNodeSetParamsFromSymbol(graph_exec, node, to, symbol, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecMemcpyNodeSetParamsToSymbol(graph_exec, node, symbol, from, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, const cudaMemsetParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecMemsetNodeSetParams(graph_exec, node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graph_exec, cudaGraphNode_t node, cudaGraphNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecNodeSetParams(graph_exec, node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphExecUpdate(cudaGraphExec_t graph_exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result_info) {
+  if (!result_info) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphExecUpdate(graph_exec, graph, result_info); });
+}
 VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresSignalNodeGetParams"); }
 VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresSignalNodeSetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresSignalNodeSetParams"); }
 VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresWaitNodeGetParams"); }
 VA_RT_ENTRY cudaError_t cudaGraphExternalSemaphoresWaitNodeSetParams(void) { return va::rt::refuse("cudaGraphExternalSemaphoresWaitNodeSetParams"); }
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphGetEdges(void) { return va::rt::refuse("cudaGraphGetEdges"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *num_edges) {
+  if (!num_edges) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetEdges(graph, from, to, num_edges); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphGetEdges(void) { return va::rt::refuse("cudaGraphGetEdges"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edge_data, size_t *num_edges) {
+  if (!num_edges) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetEdges(graph, from, to, edge_data, num_edges); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphGetEdges_v2(void) { return va::rt::refuse("cudaGraphGetEdges_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edge_data, size_t *num_edges) {
+  if (!num_edges) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetEdges_v2(graph, from, to, edge_data, num_edges); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphGetId(void) { return va::rt::refuse("cudaGraphGetId"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetId(cudaGraph_t graph, unsigned int *graph_id) {
+  if (!graph_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetId(graph, graph_id); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphGetNodes(void) { return va::rt::refuse("cudaGraphGetNodes"); }
-VA_RT_ENTRY cudaError_t cudaGraphGetRootNodes(void) { return va::rt::refuse("cudaGraphGetRootNodes"); }
-VA_RT_ENTRY cudaError_t cudaGraphHostNodeGetParams(void) { return va::rt::refuse("cudaGraphHostNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphHostNodeSetParams(void) { return va::rt::refuse("cudaGraphHostNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphInstantiate(void) { return va::rt::refuse("cudaGraphInstantiate"); }
-VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithFlags(void) { return va::rt::refuse("cudaGraphInstantiateWithFlags"); }
-VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams(void) { return va::rt::refuse("cudaGraphInstantiateWithParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams_ptsz(void) { return va::rt::refuse("cudaGraphInstantiateWithParams_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *num_nodes) {
+  if (!num_nodes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetNodes(graph, nodes, num_nodes); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *root_nodes, size_t *num_root_nodes) {
+  if (!num_root_nodes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphGetRootNodes(graph, root_nodes, num_root_nodes); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, cudaHostNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphHostNodeGetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphHostNodeSetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphInstantiate(cudaGraphExec_t *graph_exec, cudaGraph_t graph, uint64_t flags) {
+  if (!graph_exec) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphInstantiate(graph_exec, graph, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *graph_exec, cudaGraph_t graph, uint64_t flags) {
+  if (!graph_exec) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphInstantiateWithFlags(graph_exec, graph, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *graph_exec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiate_params) {
+  if (!graph_exec || !instantiate_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphInstantiateWithParams(graph_exec, graph, instantiate_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *graph_exec, cudaGraph_t graph, cudaGraphInstantiateParams *instantiate_params) {
+  if (!graph_exec || !instantiate_params) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaGraphInstantiateWithParams(graph_exec, graph, instantiate_params); });
+}
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(void) { return va::rt::refuse("cudaGraphKernelNodeCopyAttributes"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeCopyAttributes(from, to); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(void) { return va::rt::refuse("cudaGraphKernelNodeCopyAttributes"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeCopyAttributes(to, from); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetAttribute(void) { return va::rt::refuse("cudaGraphKernelNodeGetAttribute"); }
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetParams(void) { return va::rt::refuse("cudaGraphKernelNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetAttribute(void) { return va::rt::refuse("cudaGraphKernelNodeSetAttribute"); }
-VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetParams(void) { return va::rt::refuse("cudaGraphKernelNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphLaunch(void) { return va::rt::refuse("cudaGraphLaunch"); }
-VA_RT_ENTRY cudaError_t cudaGraphLaunch_ptsz(void) { return va::rt::refuse("cudaGraphLaunch_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemAllocNodeGetParams(void) { return va::rt::refuse("cudaGraphMemAllocNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemFreeNodeGetParams(void) { return va::rt::refuse("cudaGraphMemFreeNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeGetParams(void) { return va::rt::refuse("cudaGraphMemcpyNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams1D(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParams1D"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParamsFromSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(void) { return va::rt::refuse("cudaGraphMemcpyNodeSetParamsToSymbol"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeGetParams(void) { return va::rt::refuse("cudaGraphMemsetNodeGetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeSetParams(void) { return va::rt::refuse("cudaGraphMemsetNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphNodeFindInClone(void) { return va::rt::refuse("cudaGraphNodeFindInClone"); }
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *value_out) {
+  if (!value_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeGetAttribute(node, attribute, value_out); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeGetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue *value) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeSetAttribute(node, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphKernelNodeSetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphLaunch(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphLaunch(graph_exec, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaGraphLaunch(graph_exec, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams *params_out) {
+  if (!params_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemAllocNodeGetParams(node, params_out); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *dptr_out) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemFreeNodeGetParams(node, dptr_out); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemcpyNodeGetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemcpyNodeSetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemcpyNodeSetParams1D(node, to, from, count, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemcpyNodeSetParamsFromSymbol(node, to, symbol, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, from, count, offset, kind); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemsetNodeGetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphMemsetNodeSetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *node, cudaGraphNode_t original_node, cudaGraph_t cloned_graph) {
+  if (!node) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeFindInClone(node, original_node, cloned_graph); });
+}
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetContainingGraph(void) { return va::rt::refuse("cudaGraphNodeGetContainingGraph"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetContainingGraph(cudaGraphNode_t node, cudaGraph_t *ph_graph) {
+  if (!ph_graph) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetContainingGraph(node, ph_graph); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(void) { return va::rt::refuse("cudaGraphNodeGetDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies, size_t *num_dependencies) {
+  if (!num_dependencies) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependencies(node, dependencies, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(void) { return va::rt::refuse("cudaGraphNodeGetDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies, cudaGraphEdgeData *edge_data, size_t *num_dependencies) {
+  if (!num_dependencies) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependencies(node, dependencies, edge_data, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies_v2(void) { return va::rt::refuse("cudaGraphNodeGetDependencies_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node, cudaGraphNode_t *dependencies, cudaGraphEdgeData *edge_data, size_t *num_dependencies) {
+  if (!num_dependencies) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependencies_v2(node, dependencies, edge_data, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, size_t *num_dependent_nodes) {
+  if (!num_dependent_nodes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependentNodes(node, dependent_nodes, num_dependent_nodes); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, cudaGraphEdgeData *edge_data, size_t *num_dependent_nodes) {
+  if (!num_dependent_nodes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependentNodes(node, dependent_nodes, edge_data, num_dependent_nodes); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes_v2(void) { return va::rt::refuse("cudaGraphNodeGetDependentNodes_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetDependentNodes_v2(cudaGraphNode_t node, cudaGraphNode_t *dependent_nodes, cudaGraphEdgeData *edge_data, size_t *num_dependent_nodes) {
+  if (!num_dependent_nodes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetDependentNodes_v2(node, dependent_nodes, edge_data, num_dependent_nodes); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetEnabled(void) { return va::rt::refuse("cudaGraphNodeGetEnabled"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t graph_exec, cudaGraphNode_t node, unsigned int *is_enabled) {
+  if (!is_enabled) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetEnabled(graph_exec, node, is_enabled); });
+}
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetLocalId(void) { return va::rt::refuse("cudaGraphNodeGetLocalId"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetLocalId(cudaGraphNode_t node, unsigned int *node_id) {
+  if (!node_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetLocalId(node, node_id); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetParams(void) { return va::rt::refuse("cudaGraphNodeGetParams"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetParams(cudaGraphNode_t node, cudaGraphNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetParams(node, node_params); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetToolsId(void) { return va::rt::refuse("cudaGraphNodeGetToolsId"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetToolsId(cudaGraphNode_t node, uint64_t *tools_node_id) {
+  if (!tools_node_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetToolsId(node, tools_node_id); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphNodeGetType(void) { return va::rt::refuse("cudaGraphNodeGetType"); }
-VA_RT_ENTRY cudaError_t cudaGraphNodeSetEnabled(void) { return va::rt::refuse("cudaGraphNodeSetEnabled"); }
-VA_RT_ENTRY cudaError_t cudaGraphNodeSetParams(void) { return va::rt::refuse("cudaGraphNodeSetParams"); }
-VA_RT_ENTRY cudaError_t cudaGraphReleaseUserObject(void) { return va::rt::refuse("cudaGraphReleaseUserObject"); }
+VA_RT_ENTRY cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type) {
+  if (!type) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeGetType(node, type); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t graph_exec, cudaGraphNode_t node, unsigned int is_enabled) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeSetEnabled(graph_exec, node, is_enabled); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams *node_params) {
+  if (!node_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGraphNodeSetParams(node, node_params); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphReleaseUserObject(graph, object, count); });
+}
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(void) { return va::rt::refuse("cudaGraphRemoveDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphRemoveDependencies(graph, from, to, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(void) { return va::rt::refuse("cudaGraphRemoveDependencies"); }
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphRemoveDependencies(graph, from, to, edge_data, num_dependencies); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies_v2(void) { return va::rt::refuse("cudaGraphRemoveDependencies_v2"); }
+VA_RT_ENTRY cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data, size_t num_dependencies) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphRemoveDependencies_v2(graph, from, to, edge_data, num_dependencies); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaGraphRetainUserObject(void) { return va::rt::refuse("cudaGraphRetainUserObject"); }
-VA_RT_ENTRY cudaError_t cudaGraphUpload(void) { return va::rt::refuse("cudaGraphUpload"); }
-VA_RT_ENTRY cudaError_t cudaGraphUpload_ptsz(void) { return va::rt::refuse("cudaGraphUpload_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaStreamBeginCapture(void) { return va::rt::refuse("cudaStreamBeginCapture"); }
-VA_RT_ENTRY cudaError_t cudaStreamBeginCapture_ptsz(void) { return va::rt::refuse("cudaStreamBeginCapture_ptsz"); }
-VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph(void) { return va::rt::refuse("cudaStreamBeginCaptureToGraph"); }
-VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph_ptsz(void) { return va::rt::refuse("cudaStreamBeginCaptureToGraph_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphRetainUserObject(graph, object, count, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphUpload(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  return va::rt::recorded([&] { return va::rt::cudaGraphUpload(graph_exec, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaGraphUpload(graph_exec, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamBeginCapture(stream, mode); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamBeginCapture(stream, mode); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaStreamCaptureMode mode) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependency_data, num_dependencies, mode); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, cudaStreamCaptureMode mode) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependency_data, num_dependencies, mode); });
+}
 #if VA100_CUDART_MAJOR == 13
 VA_RT_ENTRY cudaError_t cudaStreamBeginRecaptureToGraph(void) { return va::rt::refuse("cudaStreamBeginRecaptureToGraph"); }
 VA_RT_ENTRY cudaError_t cudaStreamBeginRecaptureToGraph_ptsz(void) { return va::rt::refuse("cudaStreamBeginRecaptureToGraph_ptsz"); }
 #endif
-VA_RT_ENTRY cudaError_t cudaStreamEndCapture(void) { return va::rt::refuse("cudaStreamEndCapture"); }
-VA_RT_ENTRY cudaError_t cudaStreamEndCapture_ptsz(void) { return va::rt::refuse("cudaStreamEndCapture_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+  if (!graph) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamEndCapture(stream, graph); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) {
+  if (!graph) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamEndCapture(stream, graph); });
+}
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(void) { return va::rt::refuse("cudaStreamGetCaptureInfo"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo(stream, capture_status_out, id_out); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo(stream, capture_status_out, id_out); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(void) { return va::rt::refuse("cudaStreamGetCaptureInfo"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo(stream, capture_status_out, id_out, graph_out, dependencies_out, edge_data_out, num_dependencies_out); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo(stream, capture_status_out, id_out, graph_out, dependencies_out, edge_data_out, num_dependencies_out); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v2"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v2_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo_v2(stream, capture_status_out, id_out, graph_out, dependencies_out, num_dependencies_out); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo_v2(stream, capture_status_out, id_out, graph_out, dependencies_out, num_dependencies_out); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v3"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(void) { return va::rt::refuse("cudaStreamGetCaptureInfo_v3_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo_v3(stream, capture_status_out, id_out, graph_out, dependencies_out, edge_data_out, num_dependencies_out); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *capture_status_out, uint64_t *id_out, cudaGraph_t *graph_out, const cudaGraphNode_t **dependencies_out, const cudaGraphEdgeData **edge_data_out, size_t *num_dependencies_out) {
+  if (!capture_status_out) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetCaptureInfo_v3(stream, capture_status_out, id_out, graph_out, dependencies_out, edge_data_out, num_dependencies_out); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies"); }
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies, size_t num_dependencies, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies(stream, dependencies, num_dependencies, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGraphNode_t *dependencies, size_t num_dependencies, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies(stream, dependencies, num_dependencies, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies"); }
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_v2"); }
-VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(void) { return va::rt::refuse("cudaStreamUpdateCaptureDependencies_v2_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependency_data, size_t num_dependencies, unsigned int flags) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependency_data, num_dependencies, flags); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaUserObjectCreate(void) { return va::rt::refuse("cudaUserObjectCreate"); }
-VA_RT_ENTRY cudaError_t cudaUserObjectRelease(void) { return va::rt::refuse("cudaUserObjectRelease"); }
-VA_RT_ENTRY cudaError_t cudaUserObjectRetain(void) { return va::rt::refuse("cudaUserObjectRetain"); }
+VA_RT_ENTRY cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *pointer, cudaHostFn_t destroy, unsigned int initial_refcount, unsigned int flags) {
+  if (!object_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaUserObjectCreate(object_out, pointer, destroy, initial_refcount, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
+  return va::rt::recorded([&] { return va::rt::cudaUserObjectRelease(object, count); });
+}
+VA_RT_ENTRY cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count) {
+  return va::rt::recorded([&] { return va::rt::cudaUserObjectRetain(object, count); });
+}
 VA_RT_ENTRY cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array) {
   return va::rt::recorded([&] { return va::rt::cudaArrayGetInfo(desc, extent, flags, array); });
 }

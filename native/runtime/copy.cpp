@@ -132,17 +132,25 @@ CUdeviceptr piece_of(const void *symbol, size_t bytes, size_t offset) {
   return base + offset;
 }
 
-CUresult to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-                   cudaMemcpyKind kind, CUstream s) {
+void require_to_symbol(cudaMemcpyKind kind) {
   if (kind != kHostToDevice && kind != kDeviceToDevice && kind != kDefault)
     fail(cudaErrorInvalidMemcpyDirection);
+}
+
+void require_from_symbol(cudaMemcpyKind kind) {
+  if (kind != kDeviceToHost && kind != kDeviceToDevice && kind != kDefault)
+    fail(cudaErrorInvalidMemcpyDirection);
+}
+
+CUresult to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+                   cudaMemcpyKind kind, CUstream s) {
+  require_to_symbol(kind);
   return copy(reinterpret_cast<void *>(piece_of(symbol, bytes, offset)), from, bytes, kind, s);
 }
 
 CUresult from_symbol(void *to, const void *symbol, size_t bytes, size_t offset,
                      cudaMemcpyKind kind, CUstream s) {
-  if (kind != kDeviceToHost && kind != kDeviceToDevice && kind != kDefault)
-    fail(cudaErrorInvalidMemcpyDirection);
+  require_from_symbol(kind);
   return copy(to, reinterpret_cast<void *>(piece_of(symbol, bytes, offset)), bytes, kind, s);
 }
 
@@ -156,7 +164,65 @@ CUresult fill_box(const cudaPitchedPtr &p, int value, const cudaExtent &e, CUstr
   return CUDA_SUCCESS;
 }
 
+// What the runtime knows one side of a copy by.
+cudaPitchedPtr pitched(unsigned type, const void *host, CUdeviceptr device, size_t pitch,
+                       size_t height) {
+  void *const pointer = type == CU_MEMORYTYPE_HOST ? const_cast<void *>(host)
+                                                   : reinterpret_cast<void *>(device);
+  return {type == CU_MEMORYTYPE_ARRAY ? nullptr : pointer, pitch, 0, height};
+}
+
+cudaMemcpyKind kind_of(unsigned to, unsigned from) {
+  if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED)
+    return kDefault;
+  if (to == CU_MEMORYTYPE_HOST)
+    return from == CU_MEMORYTYPE_HOST ? kHostToHost : kDeviceToHost;
+  return from == CU_MEMORYTYPE_HOST ? kHostToDevice : kDeviceToDevice;
+}
+
 } // namespace
+
+CUDA_MEMCPY3D node_copy(const cudaMemcpy3DParms &parameters) { return box(parameters); }
+
+CUDA_MEMCPY3D node_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+  CUDA_MEMCPY3D c{};
+  c.src_type = source_type(kind);
+  c.src_host = from;
+  c.src_device = address(from);
+  c.dst_type = target_type(kind);
+  c.dst_host = to;
+  c.dst_device = address(to);
+  c.width = bytes;
+  c.height = c.depth = 1;
+  return c;
+}
+
+CUDA_MEMCPY3D node_copy_to_symbol(const void *symbol, const void *from, size_t bytes,
+                                  size_t offset, cudaMemcpyKind kind) {
+  require_to_symbol(kind);
+  return node_copy(reinterpret_cast<void *>(piece_of(symbol, bytes, offset)), from, bytes, kind);
+}
+
+CUDA_MEMCPY3D node_copy_from_symbol(void *to, const void *symbol, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind) {
+  require_from_symbol(kind);
+  return node_copy(to, reinterpret_cast<void *>(piece_of(symbol, bytes, offset)), bytes, kind);
+}
+
+cudaMemcpy3DParms runtime_copy(const CUDA_MEMCPY3D &c) {
+  cudaMemcpy3DParms p{};
+  p.src = pitched(c.src_type, c.src_host, c.src_device, c.src_pitch, c.src_height);
+  p.dst = pitched(c.dst_type, c.dst_host, c.dst_device, c.dst_pitch, c.dst_height);
+  p.src_array = c.src_type == CU_MEMORYTYPE_ARRAY ? c.src_array : nullptr;
+  p.dst_array = c.dst_type == CU_MEMORYTYPE_ARRAY ? c.dst_array : nullptr;
+  const size_t from = p.src_array ? texel_bytes_of(p.src_array) : 1;
+  const size_t to = p.dst_array ? texel_bytes_of(p.dst_array) : 1;
+  p.src_pos = {c.src_x / from, c.src_y, c.src_z};
+  p.dst_pos = {c.dst_x / to, c.dst_y, c.dst_z};
+  p.extent = {c.width / std::max(from, to), c.height, c.depth};
+  p.kind = kind_of(c.dst_type, c.src_type);
+  return p;
+}
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   enter();

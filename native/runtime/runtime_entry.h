@@ -85,6 +85,18 @@ inline CUfunction function_of(const void *host_function) {
 // Address and size of a __device__ or __constant__ variable by its host address.
 CUdeviceptr variable_of(const void *host_variable, size_t *bytes);
 
+// The host function of a kernel, or null when no program registered it.
+const void *host_function_of(CUkernel kernel);
+
+// Copies as graphs' nodes hold them.
+CUDA_MEMCPY3D node_copy(const cudaMemcpy3DParms &parameters);
+CUDA_MEMCPY3D node_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+CUDA_MEMCPY3D node_copy_to_symbol(const void *symbol, const void *from, size_t bytes,
+                                  size_t offset, cudaMemcpyKind kind);
+CUDA_MEMCPY3D node_copy_from_symbol(void *to, const void *symbol, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind);
+cudaMemcpy3DParms runtime_copy(const CUDA_MEMCPY3D &copy);
+
 // Bytes of a texel of an array; fails on an unknown one.
 size_t texel_bytes_of(CUarray array);
 

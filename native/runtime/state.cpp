@@ -208,6 +208,15 @@ CUkernel kernel_of(const void *host_function) {
   return kernel;
 }
 
+const void *host_function_of(CUkernel kernel) {
+  Registry &r = registry();
+  const std::shared_lock<std::shared_mutex> lock(r.mutex);
+  for (const auto &[host, entry] : r.kernels)
+    if (kernel && entry.kernel == kernel)
+      return host;
+  return nullptr;
+}
+
 CUdeviceptr variable_of(const void *host_variable, size_t *bytes) {
   enter();
   Registry &r = registry();

@@ -646,4 +646,4 @@ class TestTime:
 
 class TestRefused:
     def test_a_call_that_is_not_there_says_so(self):
-        assert Cuda().code("GraphCreate", byref(c_void_p()), 0) == NOT_SUPPORTED
+        assert Cuda().code("TexRefCreate", byref(c_void_p())) == NOT_SUPPORTED

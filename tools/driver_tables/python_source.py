@@ -22,10 +22,16 @@ _TYPES: Final = {
     "CUsurfObject": "c_uint64",
     "CUresult": "c_int",
     "CUmemLocation": "c_uint64",
+    "CUmemGenericAllocationHandle": "c_uint64",
+    "CUipcMemHandle": "Bytes64",
+    "CUipcEventHandle": "Bytes64",
 }
 _HANDLES: Final = frozenset(
     "CUcontext CUmodule CUfunction CUkernel CUlibrary CUstream CUevent CUlinkState CUmemoryPool"
-    " CUhostFn CUstreamCallback CUoccupancyB2DSize CUarray CUgraph CUgraphNode CUgreenCtx".split()
+    " CUhostFn CUstreamCallback CUoccupancyB2DSize CUarray CUgraph CUgraphNode CUgreenCtx"
+    " CUgraphExec CUuserObject"
+    " CUdevResourceDesc CUasyncCallback CUasyncCallbackHandle CUlogsCallback"
+    " CUlogsCallbackHandle".split()
 )
 
 
@@ -41,7 +47,7 @@ def signatures(rows: Sequence[Row]) -> str:
         if row.twin:
             lines.append(f'    "{row.twin}": ({types}{comma}),')
     used = {part.strip("(), ") for line in lines for part in line.split(": (")[1].split(",")}
-    names = ", ".join(sorted(name for name in used if name))
+    names = ", ".join(sorted({"Structure", "c_ubyte"} | {n for n in used if n and n != "Bytes64"}))
     body = "\n".join(lines)
     return (
         '"""Parameter types of the driver calls that are implemented or answered.\n\n'
@@ -49,7 +55,10 @@ def signatures(rows: Sequence[Row]) -> str:
         'are ``c_void_p``, structures by value are integers of their size.\n"""\n\n'
         "# ruff: noqa: E501\n# fmt: off\n\nfrom __future__ import annotations\n\n"
         f"from collections.abc import Mapping\nfrom ctypes import {names}\n"
-        "from typing import Any, Final\n\n"
+        "from typing import Any, Final\n\n\n"
+        'class Bytes64(Structure):\n    """A handle to be passed between processes, by value."""\n'
+        "\n"
+        '    _fields_ = (("bytes", c_ubyte * 64),)\n\n\n'
         f"SIGNATURES: Final[Mapping[str, tuple[type[Any], ...]]] = {{\n{body}\n}}\n"
     )
 

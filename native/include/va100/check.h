@@ -15,7 +15,8 @@ enum va_check_tool {
   VA_CHECK_INIT = 2,
   VA_CHECK_SYNC = 4,
   VA_CHECK_RACE = 8,
-  VA_CHECK_STRICT_WARP = 16 /* votes and shuffles order no memory, as the memory model has it */
+  VA_CHECK_STRICT_WARP = 16, /* votes and shuffles order no memory, as the memory model has it */
+  VA_CHECK_CELLS = 32        /* judge every lane by itself: slow, the same findings; for tests */
 };
 
 enum va_check_kind {
@@ -44,13 +45,17 @@ enum va_check_access_kind {
   VA_ACCESS_READ = 0,
   VA_ACCESS_WRITE = 1,
   VA_ACCESS_ATOMIC = 2,
-  VA_ACCESS_COPY = 3 /* cp.async */
+  VA_ACCESS_COPY = 3, /* cp.async */
+  VA_ACCESS_HOST_READ = 4, /* a copy from there that the host asked for */
+  VA_ACCESS_HOST_WRITE = 5,
+  VA_ACCESS_HOST_FILL = 6
 };
 
 enum va_race_kind {
   VA_RACE_PLAIN = 0,
   VA_RACE_LOCKSTEP = 1,  /* volatile accesses of one warp */
-  VA_RACE_NO_ACQUIRE = 2 /* a fence after a relaxed read would have ordered it */
+  VA_RACE_NO_ACQUIRE = 2, /* a fence after a relaxed read would have ordered it */
+  VA_RACE_STREAMS = 3     /* of work in two streams; kernel 0: a copy or fill */
 };
 
 typedef struct va_check_access {
@@ -74,6 +79,8 @@ typedef struct va_check_finding {
   uint32_t relaxed;       /* va_race_kind */
   uint32_t has_near;
   va_allocation near;     /* the allocation an address is told relative to */
+  uint32_t second_kernel; /* VA_RACE_STREAMS: of the second access, as kernel */
+  uint32_t streams[2];    /* VA_RACE_STREAMS: of the first and the second access */
   char text[256];
 } va_check_finding;
 
@@ -95,6 +102,22 @@ VA_EXPORT void va_check_bad_free(uint64_t address);
 VA_EXPORT void va_check_bad_range(uint64_t address, uint64_t bytes);
 VA_EXPORT void va_check_filled(uint64_t to, uint64_t bytes);
 VA_EXPORT void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes);
+
+/* The order of streams.  Work that a thread did belongs to the stream it names next. */
+typedef struct va_check_stream {
+  uint32_t id;
+  uint32_t legacy;   /* the legacy default stream */
+  uint32_t blocking; /* orders itself with that */
+  const void *group; /* its context */
+} va_check_stream;
+
+VA_EXPORT void va_check_stream_made(void); /* other than the legacy stream: order matters now */
+VA_EXPORT void va_check_work(const va_check_stream *stream);
+VA_EXPORT void va_check_event_recorded(const va_check_stream *stream, const void *event);
+VA_EXPORT void va_check_event_awaited(const va_check_stream *stream, const void *event);
+/* The host waited for a stream, or an event, or else for a context's streams (NULL: all). */
+VA_EXPORT void va_check_host_waited(const va_check_stream *stream, const void *group,
+                                    const void *event);
 
 #ifdef __cplusplus
 }

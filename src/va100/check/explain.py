@@ -54,13 +54,17 @@ class CheckedKernel:
 
 
 _SPACES: Final = {0: "generic", 1: "global", 2: "shared", 3: "local"}
-_WHAT: Final = {0: "read", 1: "write", 2: "atomic", 3: "asynchronous copy"}
+_WHAT: Final = {
+    0: "read", 1: "write", 2: "atomic", 3: "asynchronous copy", 4: "copy from it",
+    5: "copy to it", 6: "fill",
+}  # fmt: skip
 _OUT_OF_BOUNDS, _MISALIGNED, _FREED, _FOREIGN = 1, 2, 3, 4
 _INVALID_FREE, _DOUBLE_FREE, _LEAK, _FAULT, _BAD_RANGE = 5, 6, 7, 8, 9
 _UNINITIALISED = 16
 _DIVERGED_WARP, _DIVERGED_BLOCK, _SKIPPED, _COUNTS = 32, 33, 34, 35
 _WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE, _PARTED = 36, 37, 38, 39
 _RACE = 64
+_STREAMS = 3
 _BY_FLOW: Final = frozenset({_DIVERGED_WARP, _DIVERGED_BLOCK, _MISSING_LANE})
 _FAULTS: Final = {
     1: (Tool.MEMCHECK, "Invalid access"),
@@ -75,12 +79,19 @@ _FAULTS: Final = {
 }
 
 
-def explain(raw: RawFinding, kernel: CheckedKernel | None) -> Finding | None:
-    """Make a finding of a native one; ``None`` when the flow graph acquits it."""
+def explain(
+    raw: RawFinding, kernel: CheckedKernel | None, second: CheckedKernel | None = None
+) -> Finding | None:
+    """Make a finding of a native one; ``None`` when the flow graph acquits it.
+
+    ``second`` is the kernel of the other access, in a race of two streams.
+    """
     if raw.kind in _BY_FLOW and (
         kernel is None or not kernel.flow.behind(raw.first.site, raw.second.site)
     ):
         return None
+    if raw.kind == _RACE and raw.relaxed == _STREAMS:
+        return _stream_race(raw, kernel, second)
     if raw.kind == _RACE:
         return _race(raw, kernel)
     if raw.kind >= _DIVERGED_WARP:
@@ -296,6 +307,41 @@ _RELAXED: Final = {
     1: "volatile accesses of one warp: nothing keeps its lanes in step",
     2: "only a relaxed read stands between them: a fence after it is missing",
 }
+
+
+def _stream_race(
+    raw: RawFinding, kernel: CheckedKernel | None, second: CheckedKernel | None
+) -> Finding:
+    """Work of two streams; copies and fills have no place in the program."""
+    sides = [
+        (_WHAT[access.kind], _access(access, where), stream, _name(where) or "the host's")
+        for access, where, stream in (
+            (raw.first, kernel, raw.streams[0]),
+            (raw.second, second, raw.streams[1]),
+        )
+    ]
+    if not sides[0][1] or (sides[1][1] and _later(sides[0][1], sides[1][1])):
+        sides.reverse()
+    details = [f"address 0x{raw.address:x}"]
+    if raw.has_near:
+        base, size = raw.near.base, raw.near.bytes
+        details[0] += f" is {raw.address - base} bytes inside 0x{base:x}, {size} bytes"
+    details += [f"{what}: {who} in stream {stream}" for what, _, stream, who in sides]
+    details.append("nothing orders the two streams: no event, no wait of the host")
+    return Finding(
+        tool=Tool.RACECHECK.value,
+        kind="stream-race",
+        severity=Severity.ERROR.value,
+        title=f"Race on __global__ memory between streams: a {sides[0][0]} and a {sides[1][0]}",
+        kernel=_name(kernel) or _name(second),
+        count=raw.count,
+        first=sides[0][1],
+        second=sides[1][1],
+        space="global",
+        address=raw.address,
+        size_bytes=raw.size,
+        details=tuple(details),
+    )
 
 
 def _guarded_by_swap(raw: RawFinding, kernel: CheckedKernel) -> bool:

@@ -40,6 +40,8 @@ class RawFinding(ctypes.Structure):
         ("relaxed", _U32),
         ("has_near", _U32),
         ("near", _Allocation),
+        ("second_kernel", _U32),
+        ("streams", _U32 * 2),
         ("text", ctypes.c_char * 256),
     )
 

@@ -75,11 +75,10 @@ def _lines(finding: Finding) -> Iterator[str]:
 def _race_lines(finding: Finding) -> Iterator[str]:
     first, second = finding.first, finding.second
     yield f"{_LABELS[finding.severity]}: {finding.title}"
-    if first is not None and second is not None:
-        yield f"    {first.what} at {_at(first, finding)}"
-        yield f"        by {_thread(first)}"
-        yield f"    and {second.what} at {_at(second, finding)}"
-        yield f"        by {_thread(second)}"
+    for joint, access in (("", first), ("and ", second)):
+        if access is not None:
+            yield f"    {joint}{access.what} at {_at(access, finding)}"
+            yield f"        by {_thread(access)}"
     for detail in finding.details:
         yield f"    {detail}"
     yield f"    [{finding.count} {_plural(finding.count, 'hazard')}]"

@@ -68,7 +68,11 @@ class Session:
     def _collect(self) -> list[Finding]:
         new = []
         for raw in self._native.take():
-            finding = explain(raw, self._kernel_of(raw.kernel) if raw.kernel else None)
+            kernel, second = (
+                self._kernel_of(number) if number else None
+                for number in (raw.kernel, raw.second_kernel)
+            )
+            finding = explain(raw, kernel, second)
             if finding is not None and Tool(finding.tool) in self._tools:
                 new.append(finding)
         self._found += new

@@ -16,10 +16,11 @@ from va100.jit.checked_matrix import tell_matrix
 from va100.jit.context import Context
 from va100.jit.effects import is_barrier, is_warp_sync, needs_whole_warp
 from va100.jit.emit import Value
-from va100.jit.lattice import uniform
+from va100.jit.lattice import Shape, uniform
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
 from va100.ptx.types import PtxType, Space
+from va100.work import WARP_SIZE
 
 PARTED: Final = 3
 """How lanes of a warp wait at a barrier that wants them in one place, and come in several."""
@@ -29,6 +30,7 @@ _ORDERS: Final[Mapping[str, int]] = {
     "acq_rel": 5, "sc": 6,
 }  # fmt: skip
 _SCOPES: Final[Mapping[str, int]] = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "gl": 3, "sys": 4}
+_SAME_BIT, _GROUP_BIT = 52, 53
 _DEFAULT_ORDER: Final = {_ATOMIC: "relaxed", _REDUCTION: "relaxed"}
 
 
@@ -85,11 +87,13 @@ def _tell_access(
     sources: tuple[Operand | None, ...],
 ) -> None:
     space = effective_space(op)
-    addresses = _spilled(c, address_value(c, where, space), "i64")
+    address = address_value(c, where, space)
+    form = form_bits(address.shape, op.type.bits // 8 * count)
+    addresses = _spilled(c, address, "i64")
     values = _stored(c, op, sources) if sources else "null"
     c.declare("va_h_check_access", "declare void {}(ptr, i64, i32, ptr, ptr, i64)")
     c.line(
-        f"call void @va_h_check_access(ptr %w, i64 {_info(c, op, space, kind, count)}, "
+        f"call void @va_h_check_access(ptr %w, i64 {_info(c, op, space, kind, count) | form}, "
         f"i32 {c.lanes}, ptr {addresses}, ptr {values}, i64 {_local_limit(c, space)})"
     )
 
@@ -107,6 +111,23 @@ def _info(c: Context, op: Operation, space: Space, kind: int, count: int) -> int
         | order << 46
         | _SCOPES.get(op.scope, 0) << 49
     )
+
+
+def form_bits(shape: Shape, lane_bytes: int) -> int:
+    """How a warp's addresses lie, as far as the compiler knows: for the native ``Form``.
+
+    Groups of lanes that follow one another go to one place, or to places in a row.
+    """
+    if shape.varying:
+        return 0
+    offsets = shape.offsets or (0,) * WARP_SIZE
+    for size in (32, 16, 8, 4):
+        groups = [offsets[i : i + size] for i in range(0, WARP_SIZE, size)]
+        if all(v == group[0] for group in groups for v in group):
+            return 1 << _SAME_BIT | size << _GROUP_BIT
+        if all(v == group[0] + k * lane_bytes for group in groups for k, v in enumerate(group)):
+            return size << _GROUP_BIT
+    return 0
 
 
 def _local_limit(c: Context, space: Space) -> int:

@@ -254,6 +254,19 @@ _NOTHING: Final = """
 }
 """
 
+_SET_CONDITIONAL: Final = """
+.weak .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
+{
+    .reg .b32 %value;
+    .reg .b64 %place;
+    ld.param.u64 %place, [handle];
+    ld.param.u32 %value, [value];
+    st.relaxed.gpu.u32 [%place], %value;
+    ret;
+}
+"""
+"""A conditional handle is the address of a word (``native/driver/graph.h``)."""
+
 _ONE: Final = ".param .b64 a"
 _TWO: Final = ".param .b64 a, .param .b64 b"
 _TWO_AND_FLAGS: Final = ".param .b64 a, .param .b64 b, .param .b32 flags"
@@ -289,6 +302,7 @@ DEVICE_LIBRARY: Final[Mapping[str, str]] = MappingProxyType(
             _named(_PEEK, "__cudaCDP2PeekAtLastError"),
             _named(_MAKE, "__cudaCDP2StreamCreateWithFlags"),
             _named(_MAKE, "__cudaCDP2EventCreateWithFlags"),
+            _named(_SET_CONDITIONAL, "cudaGraphSetConditional"),
             *(
                 _named(_NOTHING.replace("@PARAMETERS@", parameters), f"__cudaCDP2{name}")
                 for name, parameters in _ORDERING.items()

@@ -1,0 +1,100 @@
+// Reads and writes of single words of memory by a stream: write value, wait value, batches.
+#include <type_traits>
+
+#include "blocks.h"
+#include "capture.h"
+#include "driver_api.h"
+#include "settings.h"
+
+namespace va {
+namespace {
+
+bool is_wide(int operation) { return operation >= CU_STREAM_MEM_OP_WAIT_VALUE_64; }
+
+template <typename Word> void write_word(CUdeviceptr address, uint64_t value) {
+  __atomic_store_n(reinterpret_cast<Word *>(address), static_cast<Word>(value), __ATOMIC_SEQ_CST);
+}
+
+template <typename Word> bool holds(CUdeviceptr address, uint64_t wanted, unsigned flags) {
+  enum { kAtLeast = 0, kEqual = 1, kAnd = 2, kNor = 3 };
+  const Word value = static_cast<Word>(wanted);
+  const Word now = __atomic_load_n(reinterpret_cast<Word *>(address), __ATOMIC_SEQ_CST);
+  switch (flags & 3) {
+  case kAtLeast:
+    return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
+  case kEqual:
+    return now == value;
+  case kAnd:
+    return (now & value) != 0;
+  default:
+    return static_cast<Word>(~(now | value)) != 0;
+  }
+}
+
+} // namespace
+
+void require_memory_operation(const CUstreamBatchMemOpParams &operation) {
+  switch (operation.operation) {
+  case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+  case CU_STREAM_MEM_OP_BARRIER:
+    return;
+  case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+  case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+  case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+  case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
+    const uint64_t bytes = is_wide(operation.operation) ? 8 : 4;
+    if (operation.word.address % bytes)
+      fail(CUDA_ERROR_INVALID_VALUE);
+    require_device_range(operation.word.address, bytes);
+    return;
+  }
+  default:
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void run_memory_operation(Stream &stream, const CUstreamBatchMemOpParams &operation) {
+  require_memory_operation(operation);
+  const CUdeviceptr address = operation.word.address;
+  const uint64_t value = operation.word.value;
+  const bool wide = is_wide(operation.operation);
+  const std::lock_guard<std::recursive_mutex> lock(stream.order);
+  switch (operation.operation) {
+  case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+  case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+    wide ? write_word<uint64_t>(address, value) : write_word<uint32_t>(address, value);
+    return;
+  case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+  case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+    if (wide ? holds<uint64_t>(address, value, operation.word.flags)
+             : holds<uint32_t>(address, value, operation.word.flags))
+      return;
+    note("a stream waits for a memory value that is not there yet; work is not deferred here");
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  default:
+    return; // work runs in order, which is all that barriers and flushes ask for
+  }
+}
+
+namespace api {
+
+CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned int count,
+                               CUstreamBatchMemOpParams *operations, unsigned int flags) {
+  constexpr unsigned kMost = 256;
+  healthy_context();
+  Stream &stream = stream_of(handle);
+  if (!count || count > kMost || flags)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i)
+    require_memory_operation(operations[i]);
+  if (in_capture(stream)) {
+    capture(stream, MemoryOpsWork{stream.context->handle, flags, {operations, operations + count}});
+    return CUDA_SUCCESS;
+  }
+  for (unsigned i = 0; i < count; ++i)
+    run_memory_operation(stream, operations[i]);
+  return CUDA_SUCCESS;
+}
+
+} // namespace api
+} // namespace va

@@ -1,0 +1,22 @@
+// What memory pools hold: counted as allocations come and go.
+#pragma once
+
+#include "blocks.h"
+
+namespace va {
+
+// How one process tells another of an allocation in a shared pool.
+struct ExportedPiece {
+  uint64_t magic, offset, bytes, within;
+};
+constexpr uint64_t kPieceMagic = 0x313030316C6F6F70; // no meaning, but unlikely by chance
+
+// A pool takes in or gives out a block; fails with OUT_OF_MEMORY past its size.
+void pool_gives(CUmemoryPool pool, uint64_t bytes);
+void pool_takes(CUmemoryPool pool, uint64_t bytes);
+// The host waited: pools let go of what they hold beyond their thresholds.
+void settle_pools();
+// Let go of all that pools of a region hold and nobody uses; false when that was nothing.
+bool empty_pools(int region);
+
+} // namespace va
