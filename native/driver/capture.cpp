@@ -18,6 +18,7 @@ struct Capture {
   Stream *origin = nullptr;
   bool broken = false;
   std::set<Stream *> streams;
+  std::vector<CUgraphNode> loose; // the last work of streams that are gone
 };
 
 // A stream's part in a capture; its next node comes after these.
@@ -103,11 +104,11 @@ bool all_joined(const Capture &capture) {
   std::set<CUgraphNode> before(ends.begin(), ends.end());
   for (const GraphNode *const node : ancestors_of(nodes_of(*capture.graph, ends.data(), ends.size())))
     before.insert(node->handle);
+  std::vector<CUgraphNode> lasts = capture.loose;
   for (const Stream *const stream : capture.streams)
-    for (const CUgraphNode node : stream->capture->needs)
-      if (!before.count(node))
-        return false;
-  return true;
+    add_needs(lasts, stream->capture->needs);
+  return std::all_of(lasts.begin(), lasts.end(),
+                     [&](const CUgraphNode node) { return before.count(node) != 0; });
 }
 
 CUresult begin(CUstream handle, int mode, std::shared_ptr<Graph> graph, bool whole,
@@ -193,13 +194,13 @@ std::atomic<int> &active_captures() {
 
 Stream::Stream() = default;
 
-// A capture outlives its streams only as a broken one, and not its first.
+// A capture outlives its streams, but the first one; their work still has to be joined.
 Stream::~Stream() {
   if (!capture)
     return;
   const GraphLock lock;
   const std::shared_ptr<Capture> mine = capture->capture;
-  mine->broken = true;
+  add_needs(mine->loose, capture->needs);
   mine->streams.erase(this);
   if (mine->origin == this) {
     dissolve(mine);

@@ -103,13 +103,15 @@ CUresult get_use(int attribute, const DeviceUse &use, uint64_t *value) {
 std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &params,
                                              const std::vector<GraphNode *> &needs) {
   constexpr int kPinned = 1;
-  if (!params.bytes || params.pool.alloc_type != kPinned ||
-      (params.access_count && !params.access) ||
-      params.pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+  constexpr int kManaged = 2;
+  const CUmemPoolProps &pool = params.pool;
+  if (!params.bytes || (params.access_count && !params.access) ||
+      (pool.alloc_type != kPinned && pool.alloc_type != kManaged))
     fail(CUDA_ERROR_INVALID_VALUE);
-  if (params.pool.handle_types)
-    fail(CUDA_ERROR_NOT_SUPPORTED); // sharing between processes
-  Device &device = device_of(params.pool.location.id);
+  if (pool.handle_types || pool.alloc_type == kManaged ||
+      pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    fail(CUDA_ERROR_NOT_SUPPORTED); // memory that others see
+  Device &device = device_of(pool.location.id);
   if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal))
     return again;
   Context &current = current_context();

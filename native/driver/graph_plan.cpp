@@ -6,6 +6,7 @@
 
 #include "graph_exec.h"
 #include "modules.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -156,6 +157,7 @@ private:
     std::unique_ptr<Stream> lane =
         make_stream(const_cast<Context &>(context), kNonBlocking, 0);
     lane->track->graph = true;
+    va_check_stream_made(); // branches that nothing orders race
     plan_->lanes.push_back(std::move(lane));
     return plan_->lanes.back().get();
   }

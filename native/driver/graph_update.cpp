@@ -53,8 +53,7 @@ struct Comparer {
                       old.operations.size() == now.operations.size());
   }
   int operator()(const ConditionalWork &old) const {
-    const auto &now = std::get<ConditionalWork>(fresh);
-    return parameters(old.condition == now.condition && old.type == now.type);
+    return parameters(old.type == std::get<ConditionalWork>(fresh).type);
   }
   template <typename Other> int operator()(const Other &) const {
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -110,6 +109,7 @@ Difference compare(const Plan &old, const Plan &fresh) {
 }
 
 void take_over(Plan &plan, Plan &fresh) {
+  plan.conditions = std::move(fresh.conditions);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     plan.steps[i].work = std::move(fresh.steps[i].work);
     for (size_t k = 0; k < plan.steps[i].inner.size(); ++k)

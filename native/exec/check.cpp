@@ -355,6 +355,28 @@ void check_bad_device_free(va_warp *w, uint32_t site, uint32_t lane, uint64_t ad
   describe(&f->first, s, site, VA_ACCESS_WRITE, warp_of(w)->cta->index, thread_of(w, lane));
 }
 
+// Fetches see no write of the same launch for sure: the texture cache is not kept up to date.
+void tell_texel(va_warp *w, uint32_t site, uint32_t lane, uint64_t address, uint32_t bytes,
+                TexelAccess access) {
+  State &s = entered();
+  uint64_t addresses[VA_LANES];
+  addresses[lane] = address;
+  bool atomic = access == TexelAccess::kReduce, store = access == TexelAccess::kStore;
+  Access a(site, bytes, atomic ? kReduction : store ? kStore : kLoad, atomic ? kRelaxed : kWeak);
+  bool stale = access == TexelAccess::kFetch && s.on(VA_CHECK_RACE) &&
+               written_by_launch(address, bytes);
+  check_lanes(s, w, a, 1u << lane, addresses, nullptr, 0);
+  if (!stale) return;
+  bool fresh = false;
+  va_check_finding *f = found(s, {VA_FOUND_STALE_TEXEL, site, kNoSite, 0}, &fresh);
+  if (!f || !fresh) return;
+  f->address = address;
+  f->size = bytes;
+  f->space = kGlobal;
+  describe(&f->first, s, site, VA_ACCESS_READ, warp_of(w)->cta->index, thread_of(w, lane));
+  tell_near(f, address);
+}
+
 }  // namespace va
 
 // ------------------------------------------------------------------ called by kernels

@@ -266,6 +266,18 @@ Page *shared_page(CtaState &c) {
   return page;
 }
 
+bool written_by_launch(uint64_t address, uint32_t bytes) {
+  for (uint64_t at = address; at < address + bytes; at++) {
+    auto it = g_pages.find(at / kPageBytes);
+    if (it == g_pages.end()) continue;
+    const Page &page = *it->second;
+    auto offset = static_cast<uint32_t>(at - page.base);
+    if (!page.exact && page.live(page.written[offset >> page.shift])) return true;
+    if (page.exact && !page.cells[offset / (page.split ? 1 : 4)].write.empty()) return true;
+  }
+  return false;
+}
+
 void delete_page(Page *page) { delete page; }
 
 void forget_pages() {

@@ -33,6 +33,10 @@ struct Access {
   uint32_t site, count, bytes, space, kind, order, scope;
   uint32_t same, group;  // what is known of a whole warp's addresses: a Form's
 
+  // One element of so many bytes, of global memory.
+  Access(uint32_t site_, uint32_t bytes_, uint32_t kind_, uint32_t order_)
+      : site(site_), count(1), bytes(bytes_), space(1), kind(kind_), order(order_), scope(0),
+        same(0), group(0) {}
   explicit Access(uint64_t info)
       : site(static_cast<uint32_t>(info)), count(info >> 32 & 15), bytes(1u << (info >> 40 & 7)),
         space(info >> 36 & 7), kind(info >> 43 & 7), order(info >> 46 & 7), scope(info >> 49 & 7),
@@ -284,6 +288,8 @@ void check_initialised(State &s, CtaState &c, va_warp *w, const Access &a, uint3
 void check_races(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lanes,
                  const uint64_t *addresses, const Form &form, const Ground &ground,
                  const uint8_t *values);
+// Whether this launch has written any of some bytes.
+bool written_by_launch(uint64_t address, uint32_t bytes);
 // One access of one lane against those before it.  `value` is what it will store, or null.
 void check_race(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,
                 const Place &place, const uint8_t *value, uint32_t stride);
@@ -317,6 +323,15 @@ void check_begin(Launch *launch);
 void check_end(Launch *launch);
 inline void check_released(Cta *cta, uint32_t id, bool all) {
   if (__builtin_expect(cta->check != nullptr, 0)) check::barrier_released(cta, id, all);
+}
+// A texel that a lane of a checked kernel reads or writes, at its address.
+enum class TexelAccess { kLoad, kStore, kReduce, kFetch };
+void tell_texel(va_warp *w, uint32_t site, uint32_t lane, uint64_t address, uint32_t bytes,
+                TexelAccess access);
+inline void check_texel(va_warp *w, uint32_t site, uint32_t lane, uint64_t address, uint32_t bytes,
+                        TexelAccess access) {
+  if (__builtin_expect(warp_of(w)->cta->worker->launch->request->variant->check_id != 0, 0))
+    tell_texel(w, site, lane, address, bytes, access);
 }
 void check_bad_device_free(va_warp *w, uint32_t site, uint32_t lane, uint64_t address);
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "check_state.h"
 #include "math_half_format.h"
 #include "texture_table.h"
 #include "worker.h"
@@ -50,7 +51,8 @@ uint32_t texel_type(uint32_t format) {
 
 // Where a lane's bytes are; null when its access is to be left out.
 uint8_t *place_of(va_warp *w, const Use &u, uint32_t lane, const va_texture &t,
-                  const int32_t *coords, uint32_t bytes, bool write) {
+                  const int32_t *coords, uint32_t bytes, TexelAccess access) {
+  bool write = access != TexelAccess::kLoad;
   int64_t layer = static_cast<uint32_t>(coords[lane]);
   int64_t at[3] = {coords[VA_LANES + lane], 0, 0};
   if (u.formatted) at[0] *= int64_t{t.channels} * channel_bytes(t.format);
@@ -77,6 +79,7 @@ uint8_t *place_of(va_warp *w, const Use &u, uint32_t lane, const va_texture &t,
                      static_cast<uint64_t>(at[1]) * t.pitch + static_cast<uint64_t>(at[2]) * t.slice;
   if (!va_arena_accessible(address, bytes))
     fault(w, VA_FAULT_ILLEGAL_ADDRESS, u.site, lane, address, bytes, 1, write, nullptr);
+  check_texel(w, u.site, lane, address, bytes, access);
   return reinterpret_cast<uint8_t *>(address);
 }
 
@@ -146,7 +149,7 @@ void va_h_surface_load(va_warp *w, uint64_t info, uint32_t mask, const uint64_t 
   const va::Use u(info);
   const uint32_t size = 1u << u.log_size, bytes = size * u.elements;
   va::each_lane(w, u, mask, numbers, [&](uint32_t lane, const va_texture &t) {
-    const uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, false);
+    const uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, va::TexelAccess::kLoad);
     for (uint32_t n = 0; n < u.elements; n++) {
       uint64_t value = 0;
       if (place) std::memcpy(&value, place + n * size, size);
@@ -160,7 +163,7 @@ void va_h_surface_store(va_warp *w, uint64_t info, uint32_t mask, const uint64_t
   const va::Use u(info);
   const uint32_t size = 1u << u.log_size, bytes = size * u.elements;
   va::each_lane(w, u, mask, numbers, [&](uint32_t lane, const va_texture &t) {
-    uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, true);
+    uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, va::TexelAccess::kStore);
     if (!place) return;
     for (uint32_t n = 0; n < u.elements; n++)
       std::memcpy(place + n * size, &data[n * VA_LANES + lane], size);
@@ -178,7 +181,8 @@ void va_h_surface_put(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *
                va::kTypeNames[kind]);
       va::fault(w, VA_FAULT_ILLEGAL_INSTRUCTION, u.site, lane, 0, 0, 0, false, text);
     }
-    uint8_t *place = va::place_of(w, u, lane, t, coords, size * t.channels, true);
+    uint8_t *place =
+        va::place_of(w, u, lane, t, coords, size * t.channels, va::TexelAccess::kStore);
     if (!place) return;
     for (uint32_t c = 0; c < t.channels; c++) {
       uint64_t bits = c < u.elements ? data[c * VA_LANES + lane] : 0;
@@ -195,7 +199,7 @@ void va_h_surface_reduce(va_warp *w, uint64_t info, uint32_t mask, const uint64_
     if (u.formatted && t.channels * va::channel_bytes(t.format) != bytes)
       va::fault(w, VA_FAULT_ILLEGAL_INSTRUCTION, u.site, lane, 0, 0, 0, false,
                 "a formatted reduction whose operand is not as wide as a texel");
-    uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, true);
+    uint8_t *place = va::place_of(w, u, lane, t, coords, bytes, va::TexelAccess::kReduce);
     bool is_signed = u.formatted ? va::texel_type(t.format) == 2 : u.type == 2;
     if (place) va::reduce(place, data[lane], u, is_signed);
   });

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "check_state.h"
 #include "math_half_format.h"
 #include "texture_table.h"
 #include "worker.h"
@@ -46,6 +47,7 @@ struct Lane {
   va_warp *w;
   uint32_t site, lane;
   const va_texture *t;
+  bool counts = true;  // what is read has a weight, and the checker is told of it
 };
 
 bool owned(uint64_t address) {
@@ -104,6 +106,7 @@ VA_INLINE Texel read_texel(const Lane &l, int64_t i, int64_t j, int64_t k) {
   if (__builtin_expect(!owned(at) && !va_arena_accessible(at, 1), 0))
     fault(l.w, VA_FAULT_ILLEGAL_ADDRESS, l.site, l.lane, at, size * t.channels, kGlobal, false,
           nullptr);
+  if (l.counts) check_texel(l.w, l.site, l.lane, at, size * t.channels, TexelAccess::kFetch);
   texel.bits[3] = is_float(t) ? kOne32 : 1;
   for (uint32_t c = 0; c < t.channels; c++)
     texel.bits[c] = channel_of(t, reinterpret_cast<const uint8_t *>(at) + c * size);
@@ -251,7 +254,9 @@ Texel filtered(const Lane &l, const Spot &s, const Axis axes[3]) {
       at[d] = second ? axes[d].second : axes[d].first;
       weight *= weights[d][second];
     }
-    result = read_texel(l, at[0], at[1], s.dimensions == 3 ? at[2] : s.slice);
+    Lane here = l;
+    here.counts = weight > 0;
+    result = read_texel(here, at[0], at[1], s.dimensions == 3 ? at[2] : s.slice);
     for (uint32_t c = 0; c < channels; c++)
       sums[c] += weight * static_cast<double>(bits_as<float>(result.bits[c]));
   }
@@ -350,7 +355,7 @@ extern "C" {
 void va_h_texture_fetch(va_warp *w, uint64_t info, uint32_t mask, const uint64_t *numbers,
                         const uint32_t *coords, const int32_t *offsets, uint32_t *out) {
   const va::Fetch f(info);
-  va::Lane l{w, f.site, 0, nullptr};
+  va::Lane l{w, f.site, 0, nullptr, true};
   uint64_t last = 0;
   for (uint32_t m = mask; m; m &= m - 1) {
     l.lane = static_cast<uint32_t>(__builtin_ctz(m));

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.client_programs import cases_of, failures_of
 
 PROGRAM = "cuda_core_calls.py"
+GRAPHS = "cuda_core_graphs.py"
 ASK = """
 import ctypes
 from va100.gpu.native import library
@@ -25,6 +26,13 @@ def test_cuda_core():
     pytest.importorskip("nvidia.cu13", reason="needs nvidia-cuda-nvrtc")
     assert len(cases_of(PROGRAM)) == 11
     assert failures_of(PROGRAM) == []
+
+
+def test_graphs_of_cuda_core():
+    pytest.importorskip("cuda.core.graph", reason="needs cuda-core with graphs")
+    pytest.importorskip("nvidia.cu13", reason="needs nvidia-cuda-nvrtc")
+    assert len(cases_of(GRAPHS)) == 11
+    assert failures_of(GRAPHS) == []
 
 
 def test_a_runtime_inside_a_program_is_told_once_why_it_fails():

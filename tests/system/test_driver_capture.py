@@ -163,6 +163,19 @@ class TestForks:
             cuda.StreamWaitEvent(other, fork, 0)
             assert end_code(cuda, stream) == (0, True)
 
+    @pytest.mark.parametrize("joined", [True, False])
+    def test_a_forked_stream_may_be_destroyed(self, joined):
+        with graphs() as cuda:
+            stream, other, fork, join = begin(cuda), cuda.stream(), cuda.event(), cuda.event()
+            cuda.EventRecord(fork, stream)
+            cuda.StreamWaitEvent(other, fork, 0)
+            cuda.append(1, other)
+            if joined:
+                cuda.EventRecord(join, other)
+                cuda.StreamWaitEvent(stream, join, 0)
+            cuda.StreamDestroy_v2(other)
+            assert end_code(cuda, stream) == ((0, True) if joined else (UNJOINED, False))
+
     def test_captures_do_not_merge(self):
         with graphs() as cuda:
             first, second, event = begin(cuda), begin(cuda), cuda.event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from ctypes import byref, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
@@ -550,9 +551,9 @@ class TestConditionals:
             word = c_uint32.from_address(warp.parameter(0, c_uint64))
             word.value -= 1
 
-        down = g.FakeKernel("down", count_down, ((0, 8),))
+        down = g.FakeKernel("down", count_down, ((0, 8),), duration_s=1e-3)
         with graphs(down) as cuda:
-            graph = cuda.graph()
+            graph, stream = cuda.graph(), cuda.stream()
             handle = self.handle(cuda, graph, 4)
             _, (body,) = self.conditional(cuda, graph, handle, 1)
             node = cuda.add_kernel(body, 7)
@@ -562,7 +563,11 @@ class TestConditionals:
             params.function = cuda.function(cuda.module(), "down").value
             params.parameters = ctypes.addressof(pointers)
             cuda.add("Kernel", body, [node], byref(params))
-            assert cuda.run(graph) == 7777
+            first, last = cuda.event(), cuda.event()
+            cuda.EventRecord(first, stream)
+            assert cuda.run(graph, stream) == 7777
+            cuda.EventRecord(last, stream)
+            assert cuda.elapsed_s(first, last) == pytest.approx(4e-3, rel=5e-3)
             assert cuda.run(graph) == 7777
 
     @pytest.mark.parametrize(("value", "digits"), [(0, 3), (2, 5), (3, 0)])
@@ -588,6 +593,21 @@ class TestConditionals:
             cuda.GraphLaunch(exe, None)
             cuda.GraphLaunch(exe, None)
             assert cuda.digits == 11
+
+    def test_an_update_brings_its_own_handle(self):
+        with graphs() as cuda:
+            made = []
+            for value, digit in ((0, 1), (1, 2)):
+                graph = cuda.graph()
+                handle = self.handle(cuda, graph, value)
+                _, (body,) = self.conditional(cuda, graph, handle, 0)
+                cuda.add_kernel(body, digit)
+                made.append(graph)
+            exe, told = cuda.instantiate(made[0]), g.UpdateResult()
+            cuda.GraphExecUpdate_v2(exe, made[1], byref(told))
+            cuda.GraphDestroy(made[1])
+            cuda.GraphLaunch(exe, None)
+            assert cuda.digits == 2
 
     def test_what_is_told_of_misuse(self):
         with graphs() as cuda:
@@ -764,3 +784,39 @@ class TestMisuse:
             call = ("GraphInstantiateWithFlags", byref(out), graph)
             assert cuda.code(*call, c_uint64(64)) == INVALID_VALUE
             assert cuda.code(*call, c_uint64(DEVICE_LAUNCH)) == NOT_SUPPORTED
+
+
+class TestThreads:
+    """Graphs are the client's to guard, but no race may crash or lose memory."""
+
+    THREADS, ROUNDS = 8, 60
+
+    def test_many_threads_make_launch_and_destroy_the_same_graphs(self):
+        legal = {0, INVALID_VALUE, NOT_SUPPORTED, UPDATE_FAILURE}
+        with graphs() as cuda:
+            current, codes = c_void_p(), set()
+            cuda.CtxGetCurrent(byref(current))
+            shared, place = [cuda.graph() for _ in range(4)], cuda.allocate(64)
+
+            def work(seed):
+                cuda.CtxSetCurrent(current)
+                node, exe, told, stream = c_void_p(), c_void_p(), g.UpdateResult(), cuda.stream()
+                for turn in range(self.ROUNDS):
+                    graph = shared[(seed + turn) % 4]
+                    fill = g.Fill(place, 0, turn, 1, 64, 1)
+                    make = ("GraphAddMemsetNode", byref(node), graph, None, 0, byref(fill), None)
+                    codes.add(cuda.code(*make))
+                    codes.add(cuda.code("GraphInstantiate", byref(exe), graph, None, None, 0))
+                    codes.add(cuda.code("GraphLaunch", exe, stream))
+                    codes.add(cuda.code("GraphExecUpdate_v2", exe, graph, byref(told)))
+                    codes.add(cuda.code("GraphDestroyNode", node))
+                    codes.add(cuda.code("GraphExecDestroy", exe))
+                    if turn == self.ROUNDS // 2:
+                        codes.add(cuda.code("GraphDestroy", graph))
+
+            threads = [threading.Thread(target=work, args=(seed,)) for seed in range(self.THREADS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert codes <= legal

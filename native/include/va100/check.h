@@ -38,7 +38,8 @@ enum va_check_kind {
   VA_FOUND_MASKS_DIFFER = 37,
   VA_FOUND_MISSING_LANE = 38,   /* a named lane never came; second.site as above */
   VA_FOUND_PARTED_WARP = 39,    /* lanes of a warp come to one barrier in different places */
-  VA_FOUND_RACE = 64
+  VA_FOUND_RACE = 64,
+  VA_FOUND_STALE_TEXEL = 65 /* a fetch of a texel that the same launch wrote before */
 };
 
 enum va_check_access_kind {

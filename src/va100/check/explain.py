@@ -63,7 +63,7 @@ _INVALID_FREE, _DOUBLE_FREE, _LEAK, _FAULT, _BAD_RANGE = 5, 6, 7, 8, 9
 _UNINITIALISED = 16
 _DIVERGED_WARP, _DIVERGED_BLOCK, _SKIPPED, _COUNTS = 32, 33, 34, 35
 _WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE, _PARTED = 36, 37, 38, 39
-_RACE = 64
+_RACE, _STALE = 64, 65
 _STREAMS = 3
 _BY_FLOW: Final = frozenset({_DIVERGED_WARP, _DIVERGED_BLOCK, _MISSING_LANE})
 _FAULTS: Final = {
@@ -94,6 +94,8 @@ def explain(
         return _stream_race(raw, kernel, second)
     if raw.kind == _RACE:
         return _race(raw, kernel)
+    if raw.kind == _STALE:
+        return _stale_texel(raw, kernel)
     if raw.kind >= _DIVERGED_WARP:
         return _synchronisation(raw, kernel)
     if raw.kind == _FAULT:
@@ -307,6 +309,23 @@ _RELAXED: Final = {
     1: "volatile accesses of one warp: nothing keeps its lanes in step",
     2: "only a relaxed read stands between them: a fence after it is missing",
 }
+
+
+def _stale_texel(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
+    """A fetch may see an old value whatever is ordered: only the next launch sees this one's."""
+    return Finding(
+        tool=Tool.RACECHECK.value,
+        kind="stale-texel",
+        severity=Severity.WARN.value,
+        title="Fetch of a texel that the same launch wrote",
+        kernel=_name(kernel),
+        count=raw.count,
+        first=_access(raw.first, kernel),
+        space="global",
+        address=raw.address,
+        size_bytes=raw.size,
+        details=(*_near(raw, "global"), "the texture cache need not know of it"),
+    )
 
 
 def _stream_race(
