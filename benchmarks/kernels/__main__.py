@@ -72,6 +72,7 @@ def measure(chosen: argparse.Namespace) -> report.Results:
     if not chosen.quick:
         say("PoCL")
         results.pocl = peers.pocl(chosen.peers, names)
+        results.rolled = peers.pocl(chosen.peers, names, rolled=True)
         say("numba's CUDA simulator")
         results.numba = peers.numba_simulator(chosen.peers, names)
     else:

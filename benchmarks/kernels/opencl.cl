@@ -1,4 +1,12 @@
-/* The kernels in OpenCL C for PoCL. Its CPU device has no sub-groups: reduce sums in a tree. */
+/* The kernels in OpenCL C for PoCL, statement by statement as in CUDA C++. Its CPU device has no
+ * sub-groups: reduce sums in a tree. UNROLL stands where the CUDA kernels say #pragma unroll; it
+ * slows PoCL down, so that the benchmark also builds them without. */
+#ifdef ROLLED
+#define UNROLL
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+
 kernel void saxpy(int n, float a, global const float *x, global float *y) {
   int i = get_global_id(0);
   if (i < n) y[i] = a * x[i] + y[i];
@@ -33,7 +41,7 @@ kernel void alu(int n, int rounds, global uint *out) {
       left[y][x] = a[row * n + k + x];                                                     \
       right[y][x] = b[(k + y) * n + column];                                               \
       barrier(CLK_LOCAL_MEM_FENCE);                                                        \
-      for (int i = 0; i < TILE; i++) sum += left[y][i] * right[i][x];                      \
+      UNROLL for (int i = 0; i < TILE; i++) sum += left[y][i] * right[i][x];               \
       barrier(CLK_LOCAL_MEM_FENCE);                                                        \
     }                                                                                      \
     c[row * n + column] = sum;                                                             \
@@ -45,22 +53,26 @@ kernel void sgemmrt(int n, global const float *a, global const float *b, global 
   local float left[16][64], right[16][64];
   int thread = get_local_id(0), tx = thread % 16, ty = thread / 16;
   int top = get_group_id(1) * 64, side = get_group_id(0) * 64;
-  float sum[4][4];
-  for (int i = 0; i < 4; i++)
-    for (int j = 0; j < 4; j++) sum[i][j] = 0.0f;
+  float sum[4][4] = {};
   for (int k = 0; k < n; k += 16) {
-    for (int i = thread; i < 1024; i += 256) {
+    UNROLL for (int i = thread; i < 1024; i += 256) {
       left[i % 16][i / 16] = a[(top + i / 16) * n + k + i % 16];
       right[i / 64][i % 64] = b[(k + i / 64) * n + side + i % 64];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int d = 0; d < 16; d++)
-      for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) sum[i][j] += left[d][ty * 4 + i] * right[d][tx + 16 * j];
+    UNROLL for (int d = 0; d < 16; d++) {
+      float rows[4], columns[4];
+      UNROLL for (int i = 0; i < 4; i++) {
+        rows[i] = left[d][ty * 4 + i];
+        columns[i] = right[d][tx + 16 * i];
+      }
+      UNROLL for (int i = 0; i < 4; i++)
+        UNROLL for (int j = 0; j < 4; j++) sum[i][j] += rows[i] * columns[j];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  for (int i = 0; i < 4; i++)
-    for (int j = 0; j < 4; j++) c[(top + ty * 4 + i) * n + side + tx + 16 * j] = sum[i][j];
+  UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (int j = 0; j < 4; j++) c[(top + ty * 4 + i) * n + side + tx + 16 * j] = sum[i][j];
 }
 
 kernel void reduce(int n, global const float *x, global float *partial) {

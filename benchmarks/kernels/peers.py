@@ -26,19 +26,26 @@ def numba_simulator(python: str, names: Sequence[str]) -> PeerTimes:
     return _run(python, "numba_sim", names, {"NUMBA_ENABLE_CUDASIM": "1"})
 
 
-def pocl(python: str, names: Sequence[str]) -> PeerTimes:
-    """Measure PoCL's CPU device with one thread."""
-    return _run(python, "pocl", names, {"POCL_MAX_PTHREAD_COUNT": "1"})
+def pocl(python: str, names: Sequence[str], *, rolled: bool = False) -> PeerTimes:
+    """Measure PoCL's CPU device with one thread; ``rolled``: without ``#pragma unroll``."""
+    options = ("--rolled",) if rolled else ()
+    return _run(python, "pocl", names, {"POCL_MAX_PTHREAD_COUNT": "1"}, options)
 
 
-def _run(python: str, script: str, names: Sequence[str], extra: dict[str, str]) -> PeerTimes:
+def _run(
+    python: str,
+    script: str,
+    names: Sequence[str],
+    extra: dict[str, str],
+    options: Sequence[str] = (),
+) -> PeerTimes:
     names = [n for n in names if n != "mma"]  # neither has tensor-core instructions
     found = PeerTimes()
     if not names:
         return found
     try:
         done = subprocess.run(
-            [python, "-m", f"benchmarks.kernels.{script}", *names],
+            [python, "-m", f"benchmarks.kernels.{script}", *options, *names],
             cwd=ROOT,
             env={**os.environ, **extra},
             capture_output=True,

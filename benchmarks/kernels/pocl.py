@@ -1,6 +1,6 @@
 """The kernels in OpenCL on PoCL's CPU device; prints one JSON line a kernel.
 
-Run by the benchmark in an interpreter that has pyopencl and PoCL, with
+``--rolled`` leaves out the unrolling that the CUDA kernels ask for.  Run by the benchmark in an interpreter that has pyopencl and PoCL, with
 ``POCL_MAX_PTHREAD_COUNT=1``: CPU time of the process is then that of one core.
 """
 
@@ -22,13 +22,15 @@ SECONDS = 1.0
 class Program:
     """The kernels, built for the first PoCL device."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: list[str]) -> None:
         platforms = [p for p in pyopencl.get_platforms() if "Portable Computing" in p.name]
         if not platforms:
             raise RuntimeError("no PoCL platform")
         self.context = pyopencl.Context(platforms[0].get_devices()[:1])
         self.queue = pyopencl.CommandQueue(self.context)
-        self.program = pyopencl.Program(self.context, SOURCE.read_text(encoding="utf-8")).build()
+        self.program = pyopencl.Program(self.context, SOURCE.read_text(encoding="utf-8")).build(
+            options
+        )
 
     def measure(self, name: str) -> dict[str, object]:
         """Best CPU time of many runs at the main table's size."""
@@ -62,8 +64,9 @@ class Program:
 
 def main() -> int:
     """Measure the kernels named on the command line."""
-    program = Program()
-    for name in sys.argv[1:] or [n for n in cases.SMALL if n != "mma"]:
+    names = [n for n in sys.argv[1:] if n != "--rolled"]
+    program = Program(["-DROLLED"] if "--rolled" in sys.argv[1:] else [])
+    for name in names or [n for n in cases.SMALL if n != "mma"]:
         print(json.dumps(program.measure(name)), flush=True)
     return 0
 
