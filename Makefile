@@ -13,7 +13,7 @@ NATIVE := $(shell find native -type f 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup compiler clients check conformance system bench docs nightly lock \
+.PHONY: help demo test setup compiler clients check conformance system bench bench-tensor docs nightly lock \
         format clean
 
 help:  ## list the targets
@@ -52,6 +52,9 @@ nightly: setup clients check  ## every test at full length
 bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks
 
+bench-tensor: setup $(STAMPS)/bench-tensor  ## tensor cores, beside mmasim
+	$(BIN)/python -m benchmarks.tensor_core --peer $(BIN)/python
+
 docs: setup  ## write the generated pages anew
 	$(BIN)/python tools/isa_coverage.py
 	$(BIN)/python tools/driver_tables/generate.py
@@ -63,6 +66,7 @@ lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt;
 	$(LOCK) --upgrade pyproject.toml --extra nvcc -o requirements/nvcc.txt
 	$(LOCK) --upgrade pyproject.toml --extra cuda-python -o requirements/cuda-python.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
+	$(LOCK) --upgrade pyproject.toml --extra bench-tensor -o requirements/bench-tensor.txt
 
 format: $(STAMPS)/dev  ## format the Python sources
 	$(BIN)/ruff format .
@@ -94,6 +98,6 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(addprefix $(STAMPS)/,dev nvcc cuda-python bench): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+$(addprefix $(STAMPS)/,dev nvcc cuda-python bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
 	$(LOCKED) requirements/$*.txt
 	@touch $@

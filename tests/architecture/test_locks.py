@@ -17,6 +17,7 @@ NAME = re.compile(r"[A-Za-z0-9-]+")
 EXTRA_OF_LOCK = {
     "base": (),
     "bench": ("bench",),
+    "bench-tensor": ("bench-tensor",),
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
     "nvcc": ("nvcc",),
