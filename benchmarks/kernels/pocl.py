@@ -1,7 +1,8 @@
 """The kernels in OpenCL on PoCL's CPU device; prints one JSON line a kernel.
 
-``--rolled`` leaves out the unrolling that the CUDA kernels ask for.  Run by the benchmark in an interpreter that has pyopencl and PoCL, with
-``POCL_MAX_PTHREAD_COUNT=1``: CPU time of the process is then that of one core.
+``--rolled`` leaves out the unrolling that the CUDA kernels ask for.  Run by the benchmark in an
+interpreter that has pyopencl and PoCL, with ``POCL_MAX_PTHREAD_COUNT=1``: CPU time of the process
+is then that of one core.
 """
 
 from __future__ import annotations

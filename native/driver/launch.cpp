@@ -236,6 +236,7 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   request.sm_count = static_cast<uint32_t>(device.attribute(kSmCount));
   request.resident_ctas = per_sm * request.sm_count;
   request.sample_every = settings().sample_every;
+  request.shuffle = settings().shuffle;
   request.counters = counters.data();
   const uint64_t footprint_bytes = footprint_of(f, parameters);
   va_exec_use_heap(stream.context->id, stream.context->limits[kMallocHeapLimit].load());

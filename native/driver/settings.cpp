@@ -72,6 +72,7 @@ Settings read() {
   s.driver_version = static_cast<int>(number_of("VA100_DRIVER_VERSION", 13050, 11000, 99990));
   s.log = std::strcmp(text_of("VA100_LOG", "0"), "0") != 0;
   s.workers = static_cast<unsigned>(number_of("VA100_WORKERS", 0, 0, 4096));
+  s.shuffle = static_cast<unsigned>(number_of("VA100_SHUFFLE", 0, 0, 1 << 30));
   s.sample_every = static_cast<unsigned>(number_of("VA100_SAMPLE", 64, 0, 1 << 30));
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");

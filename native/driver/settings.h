@@ -13,6 +13,7 @@ struct Settings {
   int driver_version;        // VA100_DRIVER_VERSION, 1000 * major + 10 * minor
   bool log;                  // VA100_LOG: say which calls are refused, which images load
   unsigned workers;          // VA100_WORKERS, 0: all cores
+  unsigned shuffle;          // VA100_SHUFFLE, 0: CTAs and warps run as they are numbered
   unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
   std::string python_library; // VA100_LIBPYTHON
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used

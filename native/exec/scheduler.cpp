@@ -3,9 +3,6 @@
 // A kernel that never waits runs warp after warp on the worker's stack.  One that has barriers or
 // may spin gives each warp a stack; CTAs are then admitted one by one, another only when all that
 // live do nothing but spin, up to what the virtual chip holds.
-#include <pthread.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,63 +12,13 @@
 
 #include "check_state.h"  // and worker.h
 #include "pool.h"
+#include "stacks.h"
 
 namespace va {
 namespace {
 
-constexpr size_t kStackBytes = 1024 * 1024;
-constexpr size_t kGuardBytes = 4096;
-// What the frame of one device function and the native functions it calls may take.
-constexpr size_t kStackReserve = 128 * 1024;
-constexpr size_t kStacksKept = 256;
 
-// ------------------------------------------------------------------ stacks
-
-Stack make_stack() {
-  void *p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return {};
-  mprotect(p, kGuardBytes, PROT_NONE);
-  return {static_cast<uint8_t *>(p) + kGuardBytes};
-}
-
-Stack take_stack(Worker *worker) {
-  if (worker->stacks.empty()) return make_stack();
-  Stack stack = worker->stacks.back();
-  worker->stacks.pop_back();
-  return stack;
-}
-
-// Making a stack costs system calls and page faults: some are kept for the next launch.
-void return_stack(Worker *worker, Stack stack) {
-  if (!stack.base) return;
-  if (worker->stacks.size() < kStacksKept)
-    worker->stacks.push_back(stack);
-  else
-    munmap(stack.base - kGuardBytes, kStackBytes + kGuardBytes);
-}
-
-struct StackBounds {
-  uint64_t base = 0, bytes = 0;
-};
-
-// Asked for once: for the first thread of a process the C library reads the whole memory map.
-StackBounds thread_stack() {
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes)) return {};
-  void *low = nullptr;
-  size_t bytes = 0;
-  pthread_attr_getstack(&attributes, &low, &bytes);
-  pthread_attr_destroy(&attributes);
-  return {reinterpret_cast<uint64_t>(low), bytes};
-}
-
-// Where device functions must stop on this thread's own stack; 0 when we are not on it.
-uint64_t thread_stack_limit() {
-  static thread_local const StackBounds bounds = thread_stack();
-  auto here = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
-  return here - bounds.base < bounds.bytes ? bounds.base + 2 * kStackReserve : 0;
-}
+// ------------------------------------------------------------------ warps with stacks
 
 thread_local Worker *t_worker = nullptr;
 
@@ -239,6 +186,20 @@ void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
   }
 }
 
+// As run_chunk, in another order: warps of a CTA too.
+void run_shuffled(Cta *cta, uint64_t first, uint64_t last) {
+  Launch *launch = cta->worker->launch;
+  const va_launch *request = launch->request;
+  for (uint64_t place = first; place < last; place++) {
+    uint64_t index = launch->order(place);
+    number(cta, index, Place(request, index), cta->warps.size());
+    clear_shared(cta);
+    Order order(launch->warps_per_cta, request->shuffle + index);
+    for (uint32_t i = 0; i < launch->warps_per_cta; i++)
+      request->variant->enter(&cta->warps[order(i)].view, 1);
+  }
+}
+
 void run_direct(Worker *worker) {
   Launch *launch = worker->launch;
   std::unique_ptr<Cta> cta = make_cta(worker);
@@ -251,7 +212,10 @@ void run_direct(Worker *worker) {
       uint64_t first = launch->next_cta.fetch_add(launch->chunk, std::memory_order_relaxed);
       if (first >= launch->cta_count) break;
       uint64_t last = std::min(first + launch->chunk, launch->cta_count);
-      run_chunk(cta.get(), first, last);
+      if (launch->request->shuffle)
+        run_shuffled(cta.get(), first, last);
+      else
+        run_chunk(cta.get(), first, last);
     }
   }
   va_arena_free(reinterpret_cast<uint64_t>(cta->shared));
@@ -291,7 +255,7 @@ bool admit(Worker *worker) {
       warp.view.stack_limit = reinterpret_cast<uint64_t>(warp.stack.base) + kStackReserve;
     }
   }
-  begin(cta.get(), index);
+  begin(cta.get(), launch->order(index));
   uint32_t colour = 0;
   for (Warp &warp : cta->warps) prime(&warp, colour++);
   worker->resident.push_back(std::move(cta));
@@ -332,7 +296,10 @@ void leave_cta(Warp *warp) {
 bool step(Cta *cta) {
   Worker *worker = cta->worker;
   uint64_t before = worker->moves;
-  for (Warp &warp : cta->warps) {
+  const uint32_t shuffle = worker->launch->request->shuffle;
+  const Order order(shuffle ? cta->warps.size() : 0, shuffle + cta->index);
+  for (size_t i = 0; i < cta->warps.size(); i++) {
+    Warp &warp = cta->warps[order(i)];
     if (warp.state != WarpState::kReady) continue;
     resume(worker, &warp);
     if (worker->launch->stop.load(std::memory_order_relaxed)) return true;
@@ -685,6 +652,7 @@ int va_exec_launch(va_launch *request) {
   launch.local_stride = variant->local_bytes;
   launch.serial = ++serial;
   launch.ordered = variant->flags & VA_ORDERED;
+  launch.order = va::Order(launch.cta_count, request->shuffle);
   launch.chunk = static_cast<uint32_t>(std::clamp<uint64_t>(launch.cta_count / 64, 1, 4096));
   if (request->cooperative) {
     std::memset(reinterpret_cast<void *>(workspace), 0, 4096);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,26 @@ struct Cta {
   void *check = nullptr;  // the checker's view of it, while it is checked
 };
 
+// In which order things that nobody orders are run: as they are numbered, or shuffled by a seed.
+class Order {
+ public:
+  Order() = default;
+  Order(uint64_t count, uint64_t seed) : count_(count) {
+    if (!seed || count < 2) return;
+    seed = (seed + 1) * 0x9E3779B97F4A7C15ull;
+    first_ = (seed >> 20) % count;
+    step_ = 1 + (seed >> 7) % (count - 1);
+    while (std::gcd(step_, count) != 1) step_ = step_ % count + 1;
+  }
+  uint64_t operator()(uint64_t place) const {
+    if (!count_ || (step_ == 1 && !first_)) return place;
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(place) * step_ + first_) % count_);
+  }
+
+ private:
+  uint64_t count_ = 0, first_ = 0, step_ = 1;
+};
+
 // What all workers of a launch share.
 struct Launch {
   va_launch *request = nullptr;
@@ -75,6 +96,7 @@ struct Launch {
   uint64_t serial = 0;
   uint32_t chunk = 1;
   bool ordered = false;
+  Order order;  // of CTAs
   std::atomic<uint64_t> next_cta{0};
   std::atomic<uint64_t> resident{0};
   std::atomic<bool> stop{false};

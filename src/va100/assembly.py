@@ -56,6 +56,7 @@ def _jit(settings: Settings) -> JitEngine:
     return JitEngine(
         settings.cache_dir / "objects",
         workers=settings.workers,
+        shuffle=settings.shuffle,
         checked=checked if settings.check else None,
     )
 

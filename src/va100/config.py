@@ -21,6 +21,7 @@ from va100.spec.names import close_names, find_models
 DEFAULT_MODEL: Final = "A100-SXM4-80GB"
 MOST_GPUS: Final = 16
 MOST_WORKERS: Final = 4096
+MOST_SHUFFLE: Final = 1 << 30
 ENGINES: Final = ("jit", "reference")
 CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", "strict-warp")
 """What ``VA100_CHECK`` may name; the last makes races of what only shuffles and votes order."""
@@ -29,6 +30,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_MODEL": "A100 model of every virtual GPU",
     "VA100_GPUS": "count of virtual GPUs, 1 to 16",
     "VA100_WORKERS": "CPU threads that run CTAs; 0: one a core",
+    "VA100_SHUFFLE": "seed of another order of CTAs and warps; 0: as they are numbered",
     "VA100_ENGINE": "jit, or reference for the slow oracle",
     "VA100_REPORT": "file that a program's launches are written to at its exit",
     "VA100_LOG": "1: say which calls are refused and which images load",
@@ -67,6 +69,8 @@ class Settings:
     """What :mod:`va100.debug.trace` reads; empty: no trace."""
     dump: Path | None = None
     """Where a core dump of a fault goes; none: no dumps."""
+    shuffle: int = 0
+    """Seed of another order of CTAs and warps; 0: as they are numbered."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
 
@@ -97,6 +101,7 @@ class Settings:
             check_kernels=variables.get("VA100_CHECK_KERNELS", ""),
             trace=variables.get("VA100_TRACE", ""),
             dump=_path(variables.get("VA100_DUMP", "")),
+            shuffle=_number(variables, "VA100_SHUFFLE", 0, least=0, most=MOST_SHUFFLE),
             debug=variables.get("VA100_DEBUG", ""),
         )
 
@@ -115,6 +120,8 @@ class Settings:
             "VA100_LOG": "1" if self.log else "0",
             "VA100_CACHE_DIR": str(self.cache_dir),
         }
+        if self.shuffle:
+            spelled["VA100_SHUFFLE"] = str(self.shuffle)
         if self.report is not None:
             spelled["VA100_REPORT"] = str(self.report)
         if self.check:

@@ -118,6 +118,8 @@ typedef struct va_launch {
   uint32_t resident_ctas; /* CTAs the virtual chip holds at once; 0: no limit known */
   uint32_t sm_count;
   uint32_t sample_every; /* 0: count nothing beyond blocks */
+  uint32_t shuffle;      /* another order of CTAs and warps for each number; 0: as they are numbered */
+  uint32_t reserved;
   uint64_t *counters;    /* out: counter_count sums */
   va_fault fault;        /* out */
 } va_launch;

@@ -18,13 +18,16 @@ from typing import Final, TextIO, cast
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.cli.process import execute
+from va100.config import MOST_SHUFFLE
 from va100.errors import SetupError
 from va100.profile.chrome_trace import trace_json
 from va100.profile.report_schema import LaunchReport, read_report
 from va100.profile.table import report_json, table_text
 
 STANDARD_OUTPUT: Final = "-"
-_VALUED_OPTIONS: Final = ("--model", "--gpus", "--timeline", "--dump", "--nvcc-flags")
+_VALUED_OPTIONS: Final = (
+    "--model", "--gpus", "--timeline", "--dump", "--shuffle", "--nvcc-flags",
+)  # fmt: skip
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
 _FILE_COLUMNS: Final = 120
 
@@ -52,6 +55,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "every kernel is interpreted, which is slow",
     )
     parser.add_argument(
+        "--shuffle",
+        metavar="SEED",
+        type=_seed,
+        help="run CTAs and warps in another order, one for each number from 1: what depends on an "
+        "order that the program does not ask for, such as sums of floats by atomics, may differ",
+    )
+    parser.add_argument(
         "--json",
         metavar="FILE",
         nargs="?",
@@ -73,6 +83,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
+
+
+def _seed(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not 0 <= number <= MOST_SHUFFLE:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {MOST_SHUFFLE}")
+    return number
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
@@ -106,6 +123,8 @@ def run(args: argparse.Namespace) -> int:
     if args.dump is not None:
         Path(args.dump).unlink()  # one of an earlier run would look like this one's
         settings = replace(settings, dump=Path(args.dump).resolve())
+    if args.shuffle is not None:
+        settings = replace(settings, shuffle=args.shuffle)
     _require_legible(settings.trace)
     started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _warn(started, args)

@@ -443,11 +443,8 @@ class Context(Emitter):
         halves = []
         for first in (0, 16):
             lanes = ", ".join(f"i32 {first + lane}" for lane in range(16))
-            halves.append(
-                self.op(
-                    f"shufflevector <32 x float> {floats}, <32 x float> poison, <16 x i32> <{lanes}>"
-                )
-            )
+            both = f"<32 x float> {floats}, <32 x float> poison"
+            halves.append(self.op(f"shufflevector {both}, <16 x i32> <{lanes}>"))
         pairs = self.op(f"fcmp uno <16 x float> {halves[0]}, {halves[1]}")
         self.declare("llvm.vector.reduce.or.v16i1", "declare i1 {}(<16 x i1>)")
         some = self.op(f"call i1 @llvm.vector.reduce.or.v16i1(<16 x i1> {pairs})")

@@ -172,6 +172,7 @@ class JitEngine:
         count_blocks: bool = True,
         checked: Callable[[str], bool] | None = None,
         chunks: bool | None = None,
+        shuffle: int = 0,
     ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
@@ -181,6 +182,7 @@ class JitEngine:
         self._count_blocks = count_blocks
         self._checked = checked or (lambda _: False)
         self._chunks = chunks
+        self._shuffle = shuffle
         self.checked_kernels: list[tuple[str, CompiledKernel]] = []
         """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
@@ -239,6 +241,7 @@ class JitEngine:
             workers=self._workers,
             resident_ctas=0,
             sm_count=108,
+            shuffle=self._shuffle,
             counters=counts,
         )
         self._lib.va_exec_launch(ctypes.byref(launch))

@@ -67,6 +67,8 @@ class Launch(ctypes.Structure):
         ("resident_ctas", _U32),
         ("sm_count", _U32),
         ("sample_every", _U32),
+        ("shuffle", _U32),
+        ("reserved", _U32),
         ("counters", ctypes.POINTER(_U64)),
         ("fault", Fault),
     )

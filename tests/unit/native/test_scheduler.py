@@ -331,3 +331,48 @@ WAIT:
     (got,), _ = _run(kernel("test", "u64", body), [_zeros(2)], grid=(2,), workers=2)
     assert got[0] == 1
     assert got[1]
+
+
+SUM = """
+    cvt.rn.f32.u32 %f1, %r0;
+    add.f32 %f1, %f1, 0f3F800000;
+    rcp.rn.f32 %f1, %f1;
+    red.global.add.f32 [%d60], %f1;
+    atom.global.add.u32 %r5, [%d60+4], 1;
+    mul.wide.u32 %d5, %r0, 4;
+    add.s64 %d5, %d60, %d5;
+    st.global.u32 [%d5+8], %r5;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_orders_are_shuffled_on_request_and_repeat(barrier: str) -> None:
+    grid, block = 12, 256
+    text = kernel("test", "u64", barrier + SUM)
+
+    def run(shuffle: int, workers: int) -> tuple[int, tuple[int, ...]]:
+        arena = Arena()
+        loaded = load(text, arena)
+        try:
+            place = loaded.buffer(_zeros(2 + grid * block))
+            engine = JitEngine(workers=workers, shuffle=shuffle)
+            loaded.run(engine, "test", (grid,), (block,), pack(place))
+            got = loaded.read(place, np.uint32, 2 + grid * block)
+        finally:
+            loaded.close()
+        assert got[1] == grid * block
+        np.testing.assert_array_equal(np.sort(got[2:]), np.arange(grid * block))
+        return int(got[0]), tuple(got[2:].tolist())
+
+    plain = run(0, 1)
+    assert run(0, 2) == plain
+    if not barrier:
+        assert plain[1] == tuple(range(grid * block))
+    others = {seed: run(seed, 1) for seed in range(1, 9)}
+    assert all(run(seed, 2) == found for seed, found in others.items())
+    assert len({found[1] for found in others.values()}) == len(others)
+    assert len({found[0] for found in others.values()} | {plain[0]}) > 1
+    # Whole warps still act together, and each CTA's warps stay in their CTA.
+    warps = np.array(others[1][1]).reshape(-1, 32)
+    np.testing.assert_array_equal(warps - warps[:, :1], np.arange(32) + 0 * warps[:, :1])
