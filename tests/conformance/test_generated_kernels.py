@@ -13,10 +13,11 @@ from va100.gpu.launch import Engine
 from va100.jit import context, llvm
 from va100.jit.engine import JitEngine
 
-SIZE = 7
-BATCH = 10
-USUAL = range(0, 110, BATCH)
-FULL = range(110, 3110, 50)
+SIZE = 5
+BATCH = 20
+USUAL = range(0, 460, BATCH)
+"""With the 40 programs of ``test_generated``: 500 kernels."""
+FULL = range(460, 100_460, 500)
 PARTS = ("out1", "out2", "acc")
 
 
@@ -31,32 +32,53 @@ def check(
     assert not found, f"generate({seed}, {size}) on {workers} workers: {found}\n{kernel.text}"
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile as quickly as LLVM can: optimising is most of the time that these tests take."""
+    compile_object = llvm.compile_object
+    monkeypatch.setattr(
+        llvm, "compile_object", lambda text, *_, **__: compile_object(text, 0, quickly=True)
+    )
+
+
 @pytest.mark.parametrize("first", USUAL)
 def test_generated(
+    first: int,
+    reference: Engine,
+    arena: Arena,
+    quick: None,  # noqa: ARG001  a fixture
+) -> None:
+    """In chunks: both worlds in little text."""
+    for seed in range(first, first + BATCH):
+        check(seed, SIZE, reference, arena, 1 + seed % 3, chunks=True)
+
+
+@pytest.mark.parametrize("first", range(0, 50, 5))
+def test_generated_whole(
     first: int, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Registers of the masked world in memory and in machine registers, optimised and not."""
     compile_object = llvm.compile_object
-    for seed in range(first, first + BATCH):
-        # In turn: registers of the masked world in memory and in machine registers; optimised or
-        # not, since that is most of the time this test takes; whole or in chunks.
+    for seed in range(first, first + 5):
         monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (seed % 2))
         level = int(seed % 4 < 2)
         monkeypatch.setattr(
             llvm, "compile_object", lambda text, _, at=level, **how: compile_object(text, at, **how)
         )
-        check(seed, SIZE, reference, arena, 1 + seed % 3, chunks=seed % 5 < 2)
+        check(seed, 7, reference, arena, 1 + seed % 3, chunks=False)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("mode", ["file", "registers", "chunks"])
 @pytest.mark.parametrize("first", FULL)
 def test_many_generated(
-    first: int, mode: str, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
+    first: int, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (mode == "registers"))
-    for seed in range(first, first + 50):
-        size = 12 if seed % 10 else 30
-        check(seed, size, reference, arena, 1 + seed % 3, chunks=mode == "chunks")
+    """In turn in chunks and whole, with registers in memory or not; one in twenty is large."""
+    mode = first // 500 % 4
+    monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (mode == 1))
+    for seed in range(first, first + 500):
+        size = 4 + seed % 9 if seed % 20 else 30
+        check(seed, size, reference, arena, 1 + seed % 3, chunks=mode > 1)
 
 
 def test_the_same_seed_gives_the_same_kernel() -> None:
