@@ -173,7 +173,7 @@ std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &p
 void claim(GraphBlock &block);
 bool is_live(const GraphBlock &block);
 // Whether an address is a graph's memory; if so, it is the graph's again, or it was already.
-bool release_graph_block(uint64_t base, bool *released);
+bool release_graph_block(uint64_t base, bool *released, bool by_graph = false);
 bool is_graph_block(uint64_t base);
 
 } // namespace va

@@ -221,7 +221,7 @@ struct Runner {
   void operator()(AllocWork &work) const { claim(*work.block); }
   void operator()(FreeWork &work) const {
     bool released = false;
-    if (!release_graph_block(work.address, &released) || !released)
+    if (!release_graph_block(work.address, &released, true) || !released)
       fail(CUDA_ERROR_INVALID_VALUE);
   }
   void operator()(MemoryOpsWork &work) const {

@@ -139,8 +139,8 @@ Difference update(CUgraphExec handle, CUgraph graph_handle) {
   if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
     return found;
   add_reference(graph.objects);
-  for (const auto &[object, count] : graph.objects)
-    exec->objects[object] += count;
+  drop_reference(exec->objects); // what only the former work needed
+  exec->objects = graph.objects;
   return found;
 }
 

@@ -506,18 +506,20 @@ class TestMemoryNodes:
             return value.value
 
         with graphs() as cuda:
+            cuda.DeviceGraphMemTrim(0)
             graph, before = cuda.graph(), [use(attribute) for attribute in (0, 2)]
             _, address = self.alloc(cuda, graph, size=1 << 20)
             assert [use(0), use(2)] == [before[0], before[1] + (1 << 20)]
             cuda.GraphLaunch(cuda.instantiate(graph), None)
             assert use(0) == before[0] + (1 << 20) <= use(1)
             cuda.MemFree_v2(c_uint64(address))
-            assert use(0) == before[0]
+            assert use(0) == before[0] + (1 << 20)  # until it is trimmed
+            cuda.DeviceGraphMemTrim(0)
+            assert [use(0), use(2)] == [before[0], before[1] + (1 << 20)]
             zero = c_uint64()
             cuda.DeviceSetGraphMemAttribute(0, 1, byref(zero))
             assert use(1) == before[0]
             assert cuda.code("DeviceSetGraphMemAttribute", 0, 0, byref(zero)) == INVALID_VALUE
-            cuda.DeviceGraphMemTrim(0)
 
 
 class TestConditionals:
@@ -665,6 +667,22 @@ class TestUserObjects:
                 assert log == []
                 getattr(cuda, destroy)(handle)
             assert log == [7]
+
+    def test_an_update_keeps_what_the_new_graph_holds(self):
+        with graphs() as cuda:
+            old, new, first, second = [], [], cuda.graph(), cuda.graph()
+            holders = []
+            for graph, log in ((first, old), (second, new)):
+                holders.append(self.made(cuda, log))
+                cuda.GraphRetainUserObject(graph, holders[-1], 1, 1)
+                cuda.add("Empty", graph)
+            exe, told = cuda.instantiate(first), g.UpdateResult()
+            cuda.GraphExecUpdate_v2(exe, second, byref(told))
+            cuda.GraphDestroy(first)
+            cuda.GraphDestroy(second)
+            assert (old, new) == ([7], [])
+            cuda.GraphExecDestroy(exe)
+            assert new == [7]
 
     def test_misuse(self):
         with graphs() as cuda:
