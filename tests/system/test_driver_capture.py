@@ -82,6 +82,13 @@ class TestCaptured:
             assert cuda.read(place, 20)[:4] == b"\7\0\0\0"
             assert cuda.read(place + 16, 4) == b"\t\0\0\0"
 
+    def test_an_allocation_of_nothing_is_no_node(self):
+        with graphs() as cuda:
+            stream, address = begin(cuda), c_uint64(7)
+            cuda.MemAllocAsync(byref(address), 0, stream)
+            cuda.MemFreeAsync(address, stream)
+            assert (kinds(cuda, cuda.end_capture(stream)), address.value) == ([], 0)
+
     def test_the_threads_own_stream_captures(self):
         per_thread = c_void_p(2)
         with graphs() as cuda:
