@@ -103,6 +103,7 @@ Stream &stream_of(CUstream handle) {
 
 void run_host_call(Stream &stream, CUhostFn call, void *data) {
   flush_device_output();
+  log_seen(stream.track); // the host's side may tell others that it was called
   const std::lock_guard<std::recursive_mutex> lock(stream.order);
   call(data);
 }
