@@ -490,3 +490,48 @@ class TestTime:
             exe = cuda.instantiate(graph)
             took = self.timed(cuda, stream, lambda: cuda.GraphLaunch(exe, stream))
             assert took == pytest.approx(2e-3, rel=5e-3)
+
+
+class TestThreads:
+    """Threads that capture with the same streams get errors, and nobody crashes."""
+
+    THREADS, ROUNDS = 8, 60
+
+    def test_many_threads_share_streams(self):
+        with graphs() as cuda:
+            current, codes = c_void_p(), set()
+            cuda.CtxGetCurrent(byref(current))
+            streams = [cuda.stream() for _ in range(3)]
+            events, place = [cuda.event() for _ in range(3)], cuda.allocate(64)
+
+            def work(seed):
+                cuda.CtxSetCurrent(current)
+                graph, address = c_void_p(), c_uint64()
+                for turn in range(self.ROUNDS):
+                    stream, other = streams[(seed + turn) % 3], streams[(seed * turn) % 3]
+                    event = events[turn % 3]
+                    room = () if turn % 7 == 0 else (byref(c_int()),)
+                    calls = (
+                        ("StreamBeginCapture_v2", stream, g.RELAXED),
+                        ("MemsetD8Async", c_uint64(place), turn, 64, stream),
+                        ("EventRecord", event, stream),
+                        ("StreamWaitEvent", other, event, 0),
+                        ("MemAllocAsync", byref(address), 256, stream),
+                        ("MemFreeAsync", address, stream),
+                        ("StreamQuery" if turn % 7 == 0 else "StreamIsCapturing", stream, *room),
+                        ("StreamEndCapture", stream, byref(graph)),
+                    )
+                    codes.update(cuda.code(name, *arguments) for name, *arguments in calls)
+
+            threads = [threading.Thread(target=work, args=(seed,)) for seed in range(self.THREADS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for stream in streams:
+                end_code(cuda, stream)
+            capture_errors = {*range(900, 909), INVALID_VALUE, ILLEGAL_STATE}
+            assert codes <= {0} | capture_errors
+            stream = begin(cuda)
+            cuda.append(1, stream)
+            assert cuda.run(cuda.end_capture(stream)) == 1

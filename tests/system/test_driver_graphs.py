@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from driver_tables.generate import driver_rows
 
-INVALID_VALUE, NOT_SUPPORTED, UPDATE_FAILURE = 1, 801, 910
+INVALID_VALUE, DESTROYED, NOT_SUPPORTED, UPDATE_FAILURE = 1, 709, 801, 910
 TOPOLOGY_CHANGED, TYPE_CHANGED, PARAMETERS_CHANGED = 2, 3, 5
 INVALID_STRUCTURE, OPERATION_NOT_SUPPORTED, HANDLE_UNUSED = 2, 3, 5
 AUTO_FREE, DEVICE_LAUNCH = 1, 4
@@ -745,6 +745,21 @@ class TestMisuse:
                 if row.has_body and any(p.is_checked for p in row.parameters):
                     call = (row.name.removeprefix("cu"), *(0 for _ in row.parameters))
                     assert cuda.code(*call) == INVALID_VALUE, row.name
+
+    def test_a_destroyed_context_launches_nothing(self):
+        with graphs() as cuda:
+            graph, other, place = cuda.graph(), c_void_p(), cuda.word
+            cuda.CtxCreate_v2(byref(other), 0, 0)
+            fill = g.Fill(place, 0, 1, 4, 1, 1)
+            cuda.add("Memset", graph, [], byref(fill), None)
+            exe, out = cuda.instantiate(graph), c_void_p()
+            cuda.CtxDestroy_v2(other)
+            assert cuda.code("GraphLaunch", exe, None) == DESTROYED
+            assert (
+                cuda.code("GraphInstantiateWithFlags", byref(out), graph, c_uint64(0)) == DESTROYED
+            )
+            assert cuda.digits == 0
+            cuda.GraphExecDestroy(exe)
 
     def test_dependencies_are_checked(self):
         with graphs() as cuda:
