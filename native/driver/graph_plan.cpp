@@ -46,8 +46,6 @@ public:
     plan_ = std::make_unique<Plan>();
     copy_steps();
     sort();
-    if (plan_->steps.size() <= kSortLanesUpTo)
-      find_ancestors();
     for (const size_t index : plan_->order)
       place(index);
     require_conditions_used();
@@ -149,10 +147,13 @@ private:
       if (last_[lane] == need && fits(lane))
         return lane;
     }
-    if (!ancestors_.empty())
+    if (plan_->steps.size() <= kSortLanesUpTo && !last_.empty()) {
+      if (ancestors_.empty())
+        find_ancestors(); // chains do without
       for (const auto &[lane, last] : last_)
         if (ancestors_[index][last] && fits(lane))
           return lane;
+    }
     constexpr unsigned kNonBlocking = 1;
     std::unique_ptr<Stream> lane =
         make_stream(const_cast<Context &>(context), kNonBlocking, 0);

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import graphs as g
 from tests.helpers.graphs import graphs, handles
 
-INVALID_VALUE, ILLEGAL_STATE = 1, 401
+INVALID_VALUE, ILLEGAL_STATE, DESTROYED = 1, 401, 709
 UNSUPPORTED, INVALIDATED, MERGE, UNMATCHED, UNJOINED = 900, 901, 902, 903, 904
 ISOLATION, IMPLICIT, CAPTURED_EVENT, WRONG_THREAD = 905, 906, 907, 908
 EXTERNAL = 1
@@ -169,6 +169,28 @@ class TestForks:
             cuda.EventRecord(fork, stream)
             cuda.StreamWaitEvent(other, fork, 0)
             assert end_code(cuda, stream) == (0, True)
+
+    def test_a_fork_into_another_context(self):
+        with graphs() as cuda:
+            first, second = c_void_p(), c_void_p()
+            cuda.CtxGetCurrent(byref(first))
+            stream, fork = begin(cuda), cuda.event()
+            cuda.append(1, stream)
+            cuda.EventRecord(fork, stream)
+            cuda.CtxCreate_v2(byref(second), 0, 0)
+            other, join = cuda.stream(), cuda.event()
+            function = cuda.function(cuda.module(), "add")
+            cuda.StreamWaitEvent(other, fork, 0)
+            cuda.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, other, cuda.arguments(2), None)
+            cuda.EventRecord(join, other)
+            cuda.CtxSetCurrent(first)
+            cuda.StreamWaitEvent(stream, join, 0)
+            cuda.append(3, stream)
+            graph = cuda.end_capture(stream)
+            assert cuda.run(graph, stream) == 123
+            exe = cuda.instantiate(graph)
+            cuda.CtxDestroy_v2(second)
+            assert cuda.code("GraphLaunch", exe, stream) == DESTROYED
 
     @pytest.mark.parametrize("joined", [True, False])
     def test_a_forked_stream_may_be_destroyed(self, joined):

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from driver_tables.generate import driver_rows
 
-INVALID_VALUE, DESTROYED, NOT_SUPPORTED, UPDATE_FAILURE = 1, 709, 801, 910
+INVALID_VALUE, INVALID_HANDLE, DESTROYED = 1, 400, 709
+NOT_SUPPORTED, UPDATE_FAILURE = 801, 910
 TOPOLOGY_CHANGED, TYPE_CHANGED, PARAMETERS_CHANGED = 2, 3, 5
 INVALID_STRUCTURE, OPERATION_NOT_SUPPORTED, HANDLE_UNUSED = 2, 3, 5
 AUTO_FREE, DEVICE_LAUNCH = 1, 4
@@ -761,6 +762,19 @@ class TestMisuse:
             assert cuda.digits == 0
             cuda.GraphExecDestroy(exe)
 
+    def test_kernels_that_were_unloaded(self, tmp_path):
+        with graphs() as cuda:
+            module, graph, path = cuda.module(), cuda.graph(), tmp_path / "graph.dot"
+            params = cuda.kernel_params(1)
+            params.function = cuda.function(module, "add").value
+            node = cuda.add("Kernel", graph, [], byref(params))
+            exe = cuda.instantiate(graph)
+            cuda.ModuleUnload(module)
+            assert cuda.code("GraphLaunch", exe, None) == INVALID_HANDLE
+            assert cuda.code("GraphKernelNodeGetParams_v2", node, byref(params)) == INVALID_HANDLE
+            cuda.GraphDebugDotPrint(graph, str(path).encode(), 1)
+            assert "unloaded" in path.read_text()
+
     def test_dependencies_are_checked(self):
         with graphs() as cuda:
             graph, other, out = cuda.graph(), cuda.graph(), c_void_p()
@@ -807,7 +821,7 @@ class TestMisuse:
             call = ("GraphAddHostNode", byref(out), graph, None, 0)
             assert cuda.code(*call, byref(g.HostCall())) == INVALID_VALUE
             call = ("GraphAddEventRecordNode", byref(out), graph, None, 0)
-            assert cuda.code(*call, c_void_p(5)) == 400
+            assert cuda.code(*call, c_void_p(5)) == INVALID_HANDLE
             assert cuda.listed("GraphGetNodes", graph) == []
 
     def test_flags_are_checked(self):
