@@ -125,8 +125,11 @@ std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &p
       pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     fail(CUDA_ERROR_NOT_SUPPORTED); // memory that others see
   Device &device = device_of(pool.location.id);
-  if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal))
+  if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal)) {
+    const std::lock_guard<std::mutex> lock(all().mutex);
+    again->freed_inside = false;
     return again;
+  }
   Context &current = current_context();
   Context &context = current.device == &device ? current : *device.primary;
   auto block = std::make_shared<GraphBlock>();
@@ -180,10 +183,14 @@ bool is_live(const GraphBlock &block) {
   return block.live;
 }
 
-bool is_graph_block(uint64_t base) {
+bool may_be_freed(uint64_t base, bool by_owner) {
   GraphBlocks &blocks = all();
   const std::lock_guard<std::mutex> lock(blocks.mutex);
-  return block_at(blocks, base) != nullptr;
+  GraphBlock *const block = block_at(blocks, base);
+  if (!block || (by_owner ? block->freed_outside : block->freed_inside))
+    return false;
+  (by_owner ? block->freed_inside : block->freed_outside) = true;
+  return true;
 }
 
 bool release_graph_block(uint64_t base, bool *released, bool by_graph) {

@@ -39,8 +39,10 @@ bool may_be_in_body(const Work &work) {
 
 class Planner {
 public:
-  Planner(const Graph &graph, Context &context, bool in_body)
-      : graph_(graph), context_(context), in_body_(in_body) {}
+  using Used = std::set<const Condition *>;
+
+  Planner(const Graph &graph, Context &context, bool in_body, Used *used)
+      : graph_(graph), context_(context), in_body_(in_body), used_(used) {}
 
   std::unique_ptr<Plan> make() {
     plan_ = std::make_unique<Plan>();
@@ -79,13 +81,13 @@ private:
     step.node = node.handle;
     step.work = node.work;
     if (auto *const child = std::get_if<ChildWork>(&step.work)) {
-      step.inner.push_back(Planner(*child->graph, context_, in_body_).make());
+      step.inner.push_back(Planner(*child->graph, context_, in_body_, used_).make());
       child->graph.reset();
     } else if (auto *const conditional = std::get_if<ConditionalWork>(&step.work)) {
       for (const std::shared_ptr<Graph> &body : conditional->bodies)
-        step.inner.push_back(Planner(*body, context_, true).make());
+        step.inner.push_back(Planner(*body, context_, true, used_).make());
       conditional->bodies.clear();
-      used_.insert(conditional->condition.get());
+      used_->insert(conditional->condition.get());
     }
     return step;
   }
@@ -166,7 +168,7 @@ private:
   void require_conditions_used() {
     plan_->conditions = graph_.conditions;
     for (const std::shared_ptr<Condition> &condition : graph_.conditions)
-      if (!used_.count(condition.get()))
+      if (!used_->count(condition.get()))
         throw PlanFailure{CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr,
                           CUDA_ERROR_INVALID_VALUE};
   }
@@ -178,7 +180,7 @@ private:
   std::vector<std::vector<size_t>> feeds_;
   std::vector<std::vector<bool>> ancestors_;
   std::map<Stream *, size_t> last_;
-  std::set<const Condition *> used_;
+  Used *const used_; // by this graph, and those within
 };
 
 uint32_t &word_of(const Condition &condition) {
@@ -241,7 +243,8 @@ std::shared_ptr<Moment> recorded(const Stream &stream) {
 } // namespace
 
 std::unique_ptr<Plan> make_plan(const Graph &graph, Context &context) {
-  return Planner(graph, context, graph.body).make();
+  Planner::Used used;
+  return Planner(graph, context, graph.body, &used).make();
 }
 
 void run_plan(Plan &plan, Stream &outer) {

@@ -155,7 +155,9 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   Stream &stream = stream_of(handle);
   Event &event = event_of(event_handle);
   require_healthy(*stream.context);
-  if (flags && in_capture(stream)) {
+  if (flags && !in_capture(stream))
+    return CUDA_ERROR_INVALID_VALUE; // external to what
+  if (flags) {
     capture(stream, WaitWork{event_handle});
     return CUDA_SUCCESS;
   }

@@ -242,6 +242,12 @@ class TestStates:
             assert cuda.code("StreamBeginCapture_v2", stream, g.GLOBAL) == ILLEGAL_STATE
             assert end_code(cuda, stream) == (0, True)
 
+    def test_external_events_belong_in_captures(self):
+        with graphs() as cuda:
+            stream, event = cuda.stream(), cuda.event()
+            assert cuda.code("EventRecordWithFlags", event, stream, EXTERNAL) == INVALID_VALUE
+            assert cuda.code("StreamWaitEvent", stream, event, EXTERNAL) == INVALID_VALUE
+
     def test_what_is_known_of_a_capture(self):
         with graphs() as cuda:
             stream = begin(cuda)

@@ -377,16 +377,26 @@ class TestUpdate:
             for graph in (first, more, other):
                 a, b = cuda.add_kernel(graph, 1), cuda.add_kernel(graph, 2)
             cuda.GraphAddDependencies(other, handles([a]), handles([b]), 1)
-            third = cuda.add_kernel(more, 3)
+            cuda.add_kernel(more, 3)
             exe = cuda.instantiate(first)
             told = self.update(cuda, exe, more)
-            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, third.value)
+            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, None)
             told = self.update(cuda, exe, other)
-            assert (told.result, told.error_node, told.error_from) == (
-                TOPOLOGY_CHANGED, b.value, a.value,
-            )  # fmt: skip
+            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, b.value)
             cuda.GraphLaunch(exe, None)
             assert cuda.digits == 12
+
+    def test_an_edge_from_somewhere_else(self):
+        with graphs() as cuda:
+            first, second = cuda.graph(), cuda.graph()
+            for graph in (first, second):
+                nodes = [cuda.add_kernel(graph, digit) for digit in (1, 2, 3)]
+                source = nodes[0] if graph is first else nodes[1]
+                cuda.GraphAddDependencies(graph, handles([source]), handles(nodes[2:]), 1)
+            told = self.update(cuda, cuda.instantiate(first), second)
+            assert (told.result, told.error_node, told.error_from) == (
+                TOPOLOGY_CHANGED, nodes[2].value, nodes[1].value,
+            )  # fmt: skip
 
     def test_a_fill_that_becomes_a_box(self):
         with graphs() as cuda:
@@ -465,6 +475,25 @@ class TestMemoryNodes:
                 cuda.GraphLaunch(give, None)
                 cuda.GraphLaunch(take, None)
             assert cuda.code("GraphLaunch", take, None) == INVALID_VALUE
+
+    def test_only_one_graph_frees(self):
+        with graphs() as cuda:
+            first, second, out = cuda.graph(), cuda.graph(), c_void_p()
+            node, address = self.alloc(cuda, first)
+            other, outside = self.alloc(cuda, first)
+            cuda.add("MemFree", first, [node], c_uint64(address))
+            free = ("GraphAddMemFreeNode", byref(out), second, None, 0, c_uint64(address))
+            assert cuda.code(*free) == INVALID_VALUE
+            cuda.add("MemFree", second, [], c_uint64(outside))
+            free = (
+                "GraphAddMemFreeNode",
+                byref(out),
+                first,
+                handles([other]),
+                1,
+                c_uint64(outside),
+            )
+            assert cuda.code(*free) == INVALID_VALUE
 
     def test_what_such_graphs_cannot(self):
         with graphs() as cuda:
@@ -611,6 +640,20 @@ class TestConditionals:
             cuda.GraphDestroy(made[1])
             cuda.GraphLaunch(exe, None)
             assert cuda.digits == 2
+
+    def test_a_body_may_use_a_handle_of_the_graph_around_it(self):
+        with graphs() as cuda:
+            graph, other, out = cuda.graph(), cuda.graph(), c_void_p()
+            outer, inner = self.handle(cuda, graph, 1), self.handle(cuda, graph, 1)
+            _, (body,) = self.conditional(cuda, graph, outer, 0)
+            _, (within,) = self.conditional(cuda, body, inner, 0)
+            cuda.add_kernel(within, 8)
+            assert cuda.run(graph) == 8
+            clone = c_void_p()
+            cuda.GraphClone(byref(clone), graph)
+            assert cuda.run(clone) == 8
+            child = ("GraphAddChildGraphNode", byref(out), other, None, 0, graph)
+            assert cuda.code(*child) == NOT_SUPPORTED
 
     def test_what_is_told_of_misuse(self):
         with graphs() as cuda:
