@@ -172,8 +172,7 @@ class TestForks:
 
     def test_a_fork_into_another_context(self):
         with graphs() as cuda:
-            first, second = c_void_p(), c_void_p()
-            cuda.CtxGetCurrent(byref(first))
+            second = c_void_p()
             stream, fork = begin(cuda), cuda.event()
             cuda.append(1, stream)
             cuda.EventRecord(fork, stream)
@@ -183,7 +182,7 @@ class TestForks:
             cuda.StreamWaitEvent(other, fork, 0)
             cuda.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, other, cuda.arguments(2), None)
             cuda.EventRecord(join, other)
-            cuda.CtxSetCurrent(first)
+            cuda.CtxPopCurrent_v2(byref(second))
             cuda.StreamWaitEvent(stream, join, 0)
             cuda.append(3, stream)
             graph = cuda.end_capture(stream)
