@@ -76,6 +76,14 @@ void require_intact(const Capture &capture) {
   fail(broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : code);
 }
 
+// A stream's part in a capture that is whole; another thread may have ended it meanwhile.
+StreamCapture &part_of(Stream &stream) {
+  if (!stream.capture)
+    fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  require_intact(*stream.capture->capture);
+  return *stream.capture;
+}
+
 void join(Stream &stream, const std::shared_ptr<Capture> &capture) {
   if (!stream.capture)
     stream.capture = std::make_unique<StreamCapture>();
@@ -196,9 +204,11 @@ Stream::Stream() = default;
 
 // A capture outlives its streams, but the first one; their work still has to be joined.
 Stream::~Stream() {
-  if (!capture)
+  if (!capturing_anywhere())
     return;
   const GraphLock lock;
+  if (!capture)
+    return;
   const std::shared_ptr<Capture> mine = capture->capture;
   add_needs(mine->loose, capture->needs);
   mine->streams.erase(this);
@@ -221,10 +231,7 @@ bool takes_part(Stream &stream) {
 
 GraphNode &capture(Stream &stream, Work work) {
   const GraphLock lock;
-  if (!stream.capture)
-    fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED); // ended by another thread meanwhile
-  StreamCapture &mine = *stream.capture;
-  require_intact(*mine.capture);
+  StreamCapture &mine = part_of(stream);
   Graph &graph = *mine.capture->graph;
   GraphNode &node =
       add_node(graph, nodes_of(graph, mine.needs.data(), mine.needs.size()), std::move(work));
@@ -241,14 +248,13 @@ KernelWork kernel_work(Function &f, const Shape &shape, const uint8_t *parameter
 CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, const CUmemLocation &location) {
   constexpr int kPinned = 1;
   const GraphLock lock;
-  takes_part(stream);
-  const std::vector<CUgraphNode> &needs = stream.capture->needs;
+  const StreamCapture &mine = part_of(stream);
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
   params.pool.alloc_type = kPinned;
   params.pool.location = location;
   params.bytes = bytes;
-  AllocWork work =
-      alloc_from(params, nodes_of(*capture_of(stream)->graph, needs.data(), needs.size()));
+  AllocWork work = alloc_from(
+      params, nodes_of(*mine.capture->graph, mine.needs.data(), mine.needs.size()));
   const CUdeviceptr address = work.params.address;
   capture(stream, std::move(work));
   return address;
@@ -256,15 +262,15 @@ CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, const CUmemLocation &l
 
 void capture_free(Stream &stream, CUdeviceptr address) {
   const GraphLock lock;
-  takes_part(stream);
-  capture(stream, free_from(*capture_of(stream)->graph, address));
+  capture(stream, free_from(*part_of(stream).capture->graph, address));
 }
 
 void capture_record(Stream &stream, Event &event) {
   const GraphLock lock;
   auto point = std::make_shared<CapturedPoint>();
-  point->capture = stream.capture->capture;
-  point->needs = stream.capture->needs;
+  const StreamCapture &mine = part_of(stream);
+  point->capture = mine.capture;
+  point->needs = mine.needs;
   const std::lock_guard<std::mutex> event_lock(event.mutex);
   event.captured = std::move(point);
 }

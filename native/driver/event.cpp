@@ -13,7 +13,10 @@ CUresult record(CUevent handle, Stream &stream, bool external = false) {
   require_healthy(*stream.context);
   if (event.context->device != stream.context->device)
     return CUDA_ERROR_INVALID_HANDLE;
-  if (!in_capture(stream))
+  const bool captures = in_capture(stream);
+  if (external && !captures)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!captures)
     run_record(stream, handle);
   else if (external)
     capture(stream, RecordWork{handle});

@@ -141,6 +141,12 @@ bool Graph::has_memory_nodes() const {
   });
 }
 
+bool Graph::has_conditional_nodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const std::unique_ptr<GraphNode> &node) {
+    return std::holds_alternative<ConditionalWork>(node->work);
+  });
+}
+
 Graph &graph_of(CUgraph handle) {
   started();
   Graph *const graph = all().graphs.find(handle);
@@ -227,6 +233,11 @@ GraphNode &add_node(Graph &graph, const std::vector<GraphNode *> &needs, Work wo
   node->handle = all().nodes.add(node.get());
   for (GraphNode *const need : needs)
     need->feeds.push_back(node.get());
+  if (const auto *const child = std::get_if<ChildWork>(&node->work))
+    child->graph->parent = &graph;
+  if (const auto *const conditional = std::get_if<ConditionalWork>(&node->work))
+    for (const std::shared_ptr<Graph> &body : conditional->bodies)
+      body->parent = &graph;
   graph.nodes.push_back(std::move(node));
   return *graph.nodes.back();
 }

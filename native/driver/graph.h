@@ -25,6 +25,7 @@ struct GraphBlock {
   uint64_t block_id = 0;
   int device = 0;
   bool live = false;
+  bool freed_inside = false, freed_outside = false; // by a node of its own graph, of another
   ~GraphBlock();
 };
 
@@ -119,6 +120,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<std::unique_ptr<GraphNode>> nodes; // as they were made
   unsigned next_local_id = 0;
   bool embedded = false; // a child graph or a body: its node owns it
+  Graph *parent = nullptr; // that node's
   bool body = false;     // of a conditional
   int executables = 0;
   Holdings objects;
@@ -126,6 +128,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   ~Graph();
 
   bool has_memory_nodes() const;
+  bool has_conditional_nodes() const;
 };
 
 // Guards graphs, executable graphs, user objects and captures.  Destructors of user objects run
@@ -173,7 +176,8 @@ std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &p
 void claim(GraphBlock &block);
 bool is_live(const GraphBlock &block);
 // Whether an address is a graph's memory; if so, it is the graph's again, or it was already.
-bool release_graph_block(uint64_t base, bool *released);
-bool is_graph_block(uint64_t base);
+bool release_graph_block(uint64_t base, bool *released, bool by_graph = false);
+// Whether a node may free it, of the graph that allocates it or of another; not of both.
+bool may_be_freed(uint64_t base, bool by_owner);
 
 } // namespace va

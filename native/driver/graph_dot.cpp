@@ -3,7 +3,6 @@
 
 #include "driver_api.h"
 #include "graph.h"
-#include "modules.h"
 
 namespace va {
 namespace {
@@ -45,8 +44,8 @@ struct Detail {
   bool wants(unsigned flag) const { return flags & (kVerbose | flag); }
 
   std::string operator()(const KernelWork &work) const {
-    const Function &f = function_of(work.function);
-    std::string text = "\\n" + f.title;
+    const Function *const f = driver().functions.find(work.function);
+    std::string text = "\\n" + (f ? f->title : std::string("unloaded"));
     const Shape &s = work.shape;
     if (wants(kKernels))
       text += text_of("\\n<<<(%u, %u, %u), (%u, %u, %u), %u>>>", s.grid[0], s.grid[1], s.grid[2],
@@ -109,31 +108,30 @@ std::string quoted(const std::string &text) {
   return out;
 }
 
-void write_graph(std::FILE *file, const Graph &graph, unsigned flags);
+void append_graph(std::string *out, const Graph &graph, unsigned flags);
 
-void write_inner(std::FILE *file, const GraphNode &node, unsigned flags) {
+void append_inner(std::string *out, const GraphNode &node, unsigned flags) {
   if (const auto *const child = std::get_if<ChildWork>(&node.work))
-    write_graph(file, *child->graph, flags);
+    append_graph(out, *child->graph, flags);
   if (const auto *const conditional = std::get_if<ConditionalWork>(&node.work))
     for (const std::shared_ptr<Graph> &body : conditional->bodies)
-      write_graph(file, *body, flags);
+      append_graph(out, *body, flags);
 }
 
-void write_graph(std::FILE *file, const Graph &graph, unsigned flags) {
-  std::fprintf(file, "subgraph cluster_%u {\nlabel=\"graph_%u\"\n", graph.id, graph.id);
+void append_graph(std::string *out, const Graph &graph, unsigned flags) {
+  *out += text_of("subgraph cluster_%u {\nlabel=\"graph_%u\"\n", graph.id, graph.id);
   for (const std::unique_ptr<GraphNode> &node : graph.nodes) {
     std::string label = text_of("%u\\n%s", node->local_id, name_of(type_of(node->work)));
     if (flags & (kVerbose | kHandles))
       label += text_of("\\n0x%llx", number(node->handle));
     label += std::visit(Detail{flags}, node->work);
-    std::fprintf(file, "\"%s\" [shape=\"box\" label=\"%s\"]\n", dot_name(*node).c_str(),
-                 quoted(label).c_str());
-    write_inner(file, *node, flags);
+    *out += '"' + dot_name(*node) + "\" [shape=\"box\" label=\"" + quoted(label) + "\"]\n";
+    append_inner(out, *node, flags);
   }
   for (const std::unique_ptr<GraphNode> &node : graph.nodes)
     for (const GraphNode *const fed : node->feeds)
-      std::fprintf(file, "\"%s\" -> \"%s\"\n", dot_name(*node).c_str(), dot_name(*fed).c_str());
-  std::fputs("}\n", file);
+      *out += '"' + dot_name(*node) + "\" -> \"" + dot_name(*fed) + "\"\n";
+  *out += "}\n";
 }
 
 } // namespace
@@ -141,15 +139,17 @@ void write_graph(std::FILE *file, const Graph &graph, unsigned flags) {
 namespace api {
 
 CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags) {
-  const GraphLock lock;
-  const Graph &graph = graph_of(handle);
+  std::string text = "digraph dot {\n";
+  {
+    const GraphLock lock;
+    append_graph(&text, graph_of(handle), flags);
+  }
+  text += "}\n";
   std::FILE *const file = std::fopen(path, "w");
   if (!file)
     return CUDA_ERROR_OPERATING_SYSTEM;
-  std::fputs("digraph dot {\n", file);
-  write_graph(file, graph, flags);
-  std::fputs("}\n", file);
-  return std::fclose(file) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fclose(file) || !written ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
 } // namespace api

@@ -76,7 +76,7 @@ void require_allocations_free(GraphExec &exec) {
     bool released = false;
     if (!frees)
       fail(CUDA_ERROR_INVALID_VALUE);
-    release_graph_block(alloc->block->base, &released);
+    release_graph_block(alloc->block->base, &released, true);
   });
 }
 

@@ -10,8 +10,10 @@
 namespace va {
 namespace {
 
+// What clients free, and what graphs leave when they go, counts until the next trim.
 struct DeviceUse {
   uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+  uint64_t used_until_trim = 0, reserved_until_trim = 0;
 };
 
 struct GraphBlocks {
@@ -30,13 +32,24 @@ std::atomic<int> &block_count() {
   return count;
 }
 
-void set_live(GraphBlocks &blocks, GraphBlock &block, bool live) {
-  if (block.live == live)
+void take(GraphBlocks &blocks, GraphBlock &block) {
+  if (block.live)
     return;
-  block.live = live;
+  block.live = true;
   DeviceUse &use = blocks.uses[block.device];
-  use.used += live ? block.bytes : -block.bytes;
+  use.used += block.bytes;
   use.used_high = std::max(use.used_high, use.used);
+}
+
+void give_back(GraphBlocks &blocks, GraphBlock &block, bool at_trim) {
+  if (!block.live)
+    return;
+  block.live = false;
+  DeviceUse &use = blocks.uses[block.device];
+  if (at_trim)
+    use.used_until_trim += block.bytes;
+  else
+    use.used -= block.bytes;
 }
 
 // Whether the memory is still this block's: it went with its context, perhaps, and is another's.
@@ -112,8 +125,11 @@ std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &p
       pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     fail(CUDA_ERROR_NOT_SUPPORTED); // memory that others see
   Device &device = device_of(pool.location.id);
-  if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal))
+  if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal)) {
+    const std::lock_guard<std::mutex> lock(all().mutex);
+    again->freed_inside = false;
     return again;
+  }
   Context &current = current_context();
   Context &context = current.device == &device ? current : *device.primary;
   auto block = std::make_shared<GraphBlock>();
@@ -141,8 +157,8 @@ GraphBlock::~GraphBlock() {
   {
     const std::lock_guard<std::mutex> lock(blocks.mutex);
     const bool client_has_it = live;
-    set_live(blocks, *this, false);
-    blocks.uses[device].reserved -= bytes;
+    give_back(blocks, *this, true);
+    blocks.uses[device].reserved_until_trim += bytes;
     const auto mine = blocks.by_base.find(base);
     if (mine != blocks.by_base.end() && mine->second == this)
       blocks.by_base.erase(mine);
@@ -159,7 +175,7 @@ void claim(GraphBlock &block) {
   const std::lock_guard<std::mutex> lock(blocks.mutex);
   if (!is_there(block))
     fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  set_live(blocks, block, true);
+  take(blocks, block);
 }
 
 bool is_live(const GraphBlock &block) {
@@ -167,13 +183,17 @@ bool is_live(const GraphBlock &block) {
   return block.live;
 }
 
-bool is_graph_block(uint64_t base) {
+bool may_be_freed(uint64_t base, bool by_owner) {
   GraphBlocks &blocks = all();
   const std::lock_guard<std::mutex> lock(blocks.mutex);
-  return block_at(blocks, base) != nullptr;
+  GraphBlock *const block = block_at(blocks, base);
+  if (!block || (by_owner ? block->freed_outside : block->freed_inside))
+    return false;
+  (by_owner ? block->freed_inside : block->freed_outside) = true;
+  return true;
 }
 
-bool release_graph_block(uint64_t base, bool *released) {
+bool release_graph_block(uint64_t base, bool *released, bool by_graph) {
   if (!block_count().load(std::memory_order_relaxed))
     return false;
   GraphBlocks &blocks = all();
@@ -182,7 +202,7 @@ bool release_graph_block(uint64_t base, bool *released) {
   if (!block)
     return false;
   *released = block->live;
-  set_live(blocks, *block, false);
+  give_back(blocks, *block, !by_graph);
   return true;
 }
 
@@ -210,8 +230,14 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGraphMemTrim(CUdevice device) {
-  device_of(device); // nothing is held that no graph needs
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  const int device = device_of(ordinal).ordinal;
+  GraphBlocks &blocks = all();
+  const std::lock_guard<std::mutex> lock(blocks.mutex);
+  DeviceUse &use = blocks.uses[device];
+  use.used -= use.used_until_trim;
+  use.reserved -= use.reserved_until_trim;
+  use.used_until_trim = use.reserved_until_trim = 0;
   return CUDA_SUCCESS;
 }
 

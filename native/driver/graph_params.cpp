@@ -14,6 +14,15 @@ Context &context_or_current(CUcontext handle) {
   return handle ? context_of(handle) : current_context();
 }
 
+// A handle made for this graph, or for one that it is within.
+std::shared_ptr<Condition> condition_of(const Graph &graph, CUgraphConditionalHandle handle) {
+  for (const Graph *where = &graph; where; where = where->parent)
+    for (const std::shared_ptr<Condition> &condition : where->conditions)
+      if (condition->address == handle)
+        return condition;
+  return nullptr;
+}
+
 // Fails unless what is new can be done by what is there: the same kind, in the same context.
 template <typename Kind> const Kind &same_kind(const Work &before) {
   const Kind *const found = std::get_if<Kind>(&before);
@@ -124,6 +133,8 @@ MemoryOpsWork memory_ops_from(const CUDA_BATCH_MEM_OP_NODE_PARAMS &params) {
 
 ChildWork child_from(CUgraph handle, bool moved) {
   Graph &graph = graph_of(handle);
+  if (graph.has_conditional_nodes())
+    fail(CUDA_ERROR_NOT_SUPPORTED);
   if (!moved) {
     ChildWork work{clone_graph(graph)};
     work.graph->embedded = true;
@@ -158,32 +169,30 @@ AllocWork alloc_from(const CUDA_MEM_ALLOC_NODE_PARAMS &params,
 
 // Each address once a graph, and none but what graphs allocate.
 FreeWork free_from(const Graph &graph, CUdeviceptr address) {
-  if (!is_graph_block(address))
-    fail(CUDA_ERROR_INVALID_VALUE);
-  bool freed_already = false;
+  bool owned = false, freed_already = false;
   for (const std::unique_ptr<GraphNode> &node : graph.nodes) {
     const auto *const freed = std::get_if<FreeWork>(&node->work);
     const auto *const alloc = std::get_if<AllocWork>(&node->work);
     if (freed && freed->address == address)
       freed_already = true;
-    else if (alloc && alloc->block->base == address)
+    if (alloc && alloc->block->base == address) {
+      owned = true;
       freed_already = false; // memory that is used a second time may be freed a second time
+    }
   }
-  if (freed_already)
+  if (freed_already || !may_be_freed(address, owned))
     fail(CUDA_ERROR_INVALID_VALUE);
   return {address};
 }
 
 ConditionalWork conditional_from(const Graph &graph, const CUDA_CONDITIONAL_NODE_PARAMS &params) {
-  const auto found = std::find_if(
-      graph.conditions.begin(), graph.conditions.end(),
-      [&](const std::shared_ptr<Condition> &c) { return c->address == params.handle; });
+  const std::shared_ptr<Condition> condition = condition_of(graph, params.handle);
   const unsigned most = params.type == CU_GRAPH_COND_TYPE_IF ? 2 : 1;
-  if (found == graph.conditions.end() || !params.size || params.type < CU_GRAPH_COND_TYPE_IF ||
+  if (!condition || !params.size || params.type < CU_GRAPH_COND_TYPE_IF ||
       params.type > CU_GRAPH_COND_TYPE_SWITCH ||
       (params.type != CU_GRAPH_COND_TYPE_SWITCH && params.size > most))
     fail(CUDA_ERROR_INVALID_VALUE);
-  ConditionalWork work{*found, params.type, context_or_current(params.context).handle, {}};
+  ConditionalWork work{condition, params.type, context_or_current(params.context).handle, {}};
   for (unsigned i = 0; i < params.size; ++i) {
     const std::shared_ptr<Graph> body = make_graph();
     forget_graph(body->handle);

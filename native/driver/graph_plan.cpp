@@ -39,15 +39,15 @@ bool may_be_in_body(const Work &work) {
 
 class Planner {
 public:
-  Planner(const Graph &graph, Context &context, bool in_body)
-      : graph_(graph), context_(context), in_body_(in_body) {}
+  using Used = std::set<const Condition *>;
+
+  Planner(const Graph &graph, Context &context, bool in_body, Used *used)
+      : graph_(graph), context_(context), in_body_(in_body), used_(used) {}
 
   std::unique_ptr<Plan> make() {
     plan_ = std::make_unique<Plan>();
     copy_steps();
     sort();
-    if (plan_->steps.size() <= kSortLanesUpTo)
-      find_ancestors();
     for (const size_t index : plan_->order)
       place(index);
     require_conditions_used();
@@ -81,13 +81,13 @@ private:
     step.node = node.handle;
     step.work = node.work;
     if (auto *const child = std::get_if<ChildWork>(&step.work)) {
-      step.inner.push_back(Planner(*child->graph, context_, in_body_).make());
+      step.inner.push_back(Planner(*child->graph, context_, in_body_, used_).make());
       child->graph.reset();
     } else if (auto *const conditional = std::get_if<ConditionalWork>(&step.work)) {
       for (const std::shared_ptr<Graph> &body : conditional->bodies)
-        step.inner.push_back(Planner(*body, context_, true).make());
+        step.inner.push_back(Planner(*body, context_, true, used_).make());
       conditional->bodies.clear();
-      used_.insert(conditional->condition.get());
+      used_->insert(conditional->condition.get());
     }
     return step;
   }
@@ -149,10 +149,13 @@ private:
       if (last_[lane] == need && fits(lane))
         return lane;
     }
-    if (!ancestors_.empty())
+    if (plan_->steps.size() <= kSortLanesUpTo && !last_.empty()) {
+      if (ancestors_.empty())
+        find_ancestors(); // chains do without
       for (const auto &[lane, last] : last_)
         if (ancestors_[index][last] && fits(lane))
           return lane;
+    }
     constexpr unsigned kNonBlocking = 1;
     std::unique_ptr<Stream> lane =
         make_stream(const_cast<Context &>(context), kNonBlocking, 0);
@@ -165,7 +168,7 @@ private:
   void require_conditions_used() {
     plan_->conditions = graph_.conditions;
     for (const std::shared_ptr<Condition> &condition : graph_.conditions)
-      if (!used_.count(condition.get()))
+      if (!used_->count(condition.get()))
         throw PlanFailure{CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr,
                           CUDA_ERROR_INVALID_VALUE};
   }
@@ -177,7 +180,7 @@ private:
   std::vector<std::vector<size_t>> feeds_;
   std::vector<std::vector<bool>> ancestors_;
   std::map<Stream *, size_t> last_;
-  std::set<const Condition *> used_;
+  Used *const used_; // by this graph, and those within
 };
 
 uint32_t &word_of(const Condition &condition) {
@@ -221,7 +224,7 @@ struct Runner {
   void operator()(AllocWork &work) const { claim(*work.block); }
   void operator()(FreeWork &work) const {
     bool released = false;
-    if (!release_graph_block(work.address, &released) || !released)
+    if (!release_graph_block(work.address, &released, true) || !released)
       fail(CUDA_ERROR_INVALID_VALUE);
   }
   void operator()(MemoryOpsWork &work) const {
@@ -240,7 +243,8 @@ std::shared_ptr<Moment> recorded(const Stream &stream) {
 } // namespace
 
 std::unique_ptr<Plan> make_plan(const Graph &graph, Context &context) {
-  return Planner(graph, context, graph.body).make();
+  Planner::Used used;
+  return Planner(graph, context, graph.body, &used).make();
 }
 
 void run_plan(Plan &plan, Stream &outer) {

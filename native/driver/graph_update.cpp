@@ -14,10 +14,16 @@ struct Difference {
   CUgraphNode node = nullptr, from = nullptr;
 };
 
-bool is_box(const CUDA_MEMSET_NODE_PARAMS &fill) { return fill.height > 1; }
+// Of a box only the place and the value may change.
+bool fits(const CUDA_MEMSET_NODE_PARAMS &old, const CUDA_MEMSET_NODE_PARAMS &now) {
+  if (old.height <= 1 && now.height <= 1)
+    return true;
+  return old.width == now.width && old.height == now.height && old.pitch == now.pitch &&
+         old.element_bytes == now.element_bytes;
+}
 
-bool touches_array(const CUDA_MEMCPY3D &copy) {
-  return copy.src_type == CU_MEMORYTYPE_ARRAY || copy.dst_type == CU_MEMORYTYPE_ARRAY;
+bool fits(const CUDA_MEMCPY3D &old, const CUDA_MEMCPY3D &now) {
+  return old.src_type == now.src_type && old.dst_type == now.dst_type;
 }
 
 // Whether work may take the place of work of its kind.
@@ -34,12 +40,11 @@ struct Comparer {
   }
   int operator()(const CopyWork &old) const {
     const auto &now = std::get<CopyWork>(fresh);
-    return parameters(old.context == now.context &&
-                      touches_array(old.copy) == touches_array(now.copy));
+    return parameters(old.context == now.context && fits(old.copy, now.copy));
   }
   int operator()(const FillWork &old) const {
     const auto &now = std::get<FillWork>(fresh);
-    return parameters(old.context == now.context && is_box(old.fill) == is_box(now.fill));
+    return parameters(old.context == now.context && fits(old.fill, now.fill));
   }
   int operator()(const AllocWork &old) const {
     return parameters(old.block == std::get<AllocWork>(fresh).block);
@@ -66,8 +71,10 @@ struct Comparer {
 
 Difference compare(const Plan &old, const Plan &fresh);
 
-// The node of `fresh` that an edge comes from which `old` lacks.
+// Of as many edges, the one that `old` lacks comes from this node.
 CUgraphNode changed_source(const Step &old, const Step &fresh, const Plan &plan) {
+  if (old.needs.size() != fresh.needs.size())
+    return nullptr;
   for (const size_t need : fresh.needs)
     if (std::find(old.needs.begin(), old.needs.end(), need) == old.needs.end())
       return plan.steps[need].node;
@@ -96,15 +103,13 @@ Difference compare_steps(const Step &old, const Step &fresh, const Plan &plan) {
 
 // Nodes correspond by the order in which they were made.
 Difference compare(const Plan &old, const Plan &fresh) {
-  const size_t both = std::min(old.steps.size(), fresh.steps.size());
-  for (size_t i = 0; i < both; ++i) {
+  if (old.steps.size() != fresh.steps.size())
+    return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr, nullptr};
+  for (size_t i = 0; i < old.steps.size(); ++i) {
     const Difference found = compare_steps(old.steps[i], fresh.steps[i], fresh);
     if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
       return found;
   }
-  if (old.steps.size() != fresh.steps.size())
-    return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
-            fresh.steps.size() > both ? fresh.steps[both].node : nullptr, nullptr};
   return {};
 }
 
@@ -139,8 +144,8 @@ Difference update(CUgraphExec handle, CUgraph graph_handle) {
   if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
     return found;
   add_reference(graph.objects);
-  for (const auto &[object, count] : graph.objects)
-    exec->objects[object] += count;
+  drop_reference(exec->objects); // what only the former work needed
+  exec->objects = graph.objects;
   return found;
 }
 

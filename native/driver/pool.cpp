@@ -152,10 +152,13 @@ uint64_t take(Pool &pool, Context &context, uint64_t bytes) {
 CUresult allocate_from(CUdeviceptr *address, size_t bytes, Pool &pool, CUstream handle) {
   healthy_context();
   Stream &stream = stream_of(handle);
+  if (in_capture(stream)) {
+    *address = bytes ? capture_alloc(stream, bytes, pool.location) : 0;
+    return CUDA_SUCCESS;
+  }
   if (!bytes || pool.imported)
     return CUDA_ERROR_INVALID_VALUE;
-  *address = in_capture(stream) ? capture_alloc(stream, bytes, pool.location)
-                                : take(pool, *stream.context, bytes);
+  *address = take(pool, *stream.context, bytes);
   return CUDA_SUCCESS;
 }
 
@@ -554,8 +557,11 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   healthy_context();
-  if (in_capture(stream_of(stream))) {
-    capture_free(stream_of(stream), address);
+  Stream &where = stream_of(stream);
+  if (!address)
+    return CUDA_SUCCESS;
+  if (in_capture(where)) {
+    capture_free(where, address);
     return CUDA_SUCCESS;
   }
   if (release(address, false))

@@ -103,6 +103,7 @@ Stream &stream_of(CUstream handle) {
 
 void run_host_call(Stream &stream, CUhostFn call, void *data) {
   flush_device_output();
+  log_seen(stream.track); // the host's side may tell others that it was called
   const std::lock_guard<std::recursive_mutex> lock(stream.order);
   call(data);
 }
@@ -154,7 +155,9 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   Stream &stream = stream_of(handle);
   Event &event = event_of(event_handle);
   require_healthy(*stream.context);
-  if (flags && in_capture(stream)) {
+  if (flags && !in_capture(stream))
+    return CUDA_ERROR_INVALID_VALUE; // external to what
+  if (flags) {
     capture(stream, WaitWork{event_handle});
     return CUDA_SUCCESS;
   }

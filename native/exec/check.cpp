@@ -140,6 +140,7 @@ void start_cta(State &s, CtaState &c) {
     warp.rows.reset();
     std::fill_n(warp.last_site, VA_LANES, kNoSite);
     std::fill_n(warp.group, VA_LANES, 0u);
+    warp.owed = 0;
     warp.base.reset();
     warp.order.reset();
     warp.copies.clear();
@@ -170,7 +171,7 @@ va_check_finding *found(State &s, const FindingKey &key, bool *fresh) {
   va_check_finding f{};
   f.kind = key.kind;
   f.kernel = s.kernel;
-  f.launch = s.serial;
+  f.launch = s.checked;
   f.count = 1;
   f.first.site = key.first;
   f.second.site = key.second;
@@ -196,8 +197,10 @@ namespace {
 using Lock = std::lock_guard<std::mutex>;
 
 // Lanes' last sites, for barriers and masks that some lane never reaches.
-void note_site(const State &s, WarpOrder &warp, uint32_t lanes, uint32_t site) {
+void note_site(State &s, CtaState &c, const va_warp *w, uint32_t lanes, uint32_t site) {
   if (!s.on(VA_CHECK_SYNC)) return;
+  WarpOrder &warp = warp_state(c, w);
+  if (__builtin_expect(warp.owed & lanes, 0)) check_owed(s, c, w->warp_id, lanes, site);
   if (lanes == kAllLanes) {
     std::fill_n(warp.last_site, VA_LANES, site);
     return;
@@ -250,7 +253,7 @@ void check_lanes(State &s, va_warp *w, const Access &a, uint32_t lanes, const ui
                  const uint8_t *values, uint64_t limit) {
   CtaState &c = cta_state(s, warp_of(w)->cta);
   WarpOrder &warp = warp_state(c, w);
-  note_site(s, warp, lanes, a.site);
+  note_site(s, c, w, lanes, a.site);
   if (!(s.tools & (VA_CHECK_MEMORY | VA_CHECK_INIT | VA_CHECK_RACE))) return;
   Form form = form_of(a, lanes, addresses);
   Ground ground;
@@ -313,6 +316,7 @@ void check_begin(Launch *launch) {
   s.launch = launch;
   s.serial++;
   s.kernel = launch->request->variant->check_id;
+  s.checked += s.kernel != 0;
   s.seen.clear();
   s.states.clear();
   s.windows.clear();
@@ -413,7 +417,7 @@ void va_h_check_sync(va_warp *w, uint32_t site, uint32_t lanes, const uint32_t *
   State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC)) check_masks(s, c, w, site, lanes, members);
-  note_site(s, warp_state(c, w), lanes, site);
+  note_site(s, c, w, lanes, site);
   if (!s.on(VA_CHECK_RACE) || (!orders && s.on(VA_CHECK_STRICT_WARP))) return;
   for (uint32_t rest = lanes; rest;) {
     uint32_t group = members[__builtin_ctz(rest)] & lanes;
@@ -432,7 +436,7 @@ void va_h_check_bar(va_warp *w, uint32_t site, uint32_t lanes, uint32_t here, ui
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
   if (s.on(VA_CHECK_SYNC))
     check_barrier(s, c, w, site, lanes, here & w->live, id, threads, waits);
-  note_site(s, warp_state(c, w), lanes, site);
+  note_site(s, c, w, lanes, site);
   arrive(c, w, id, lanes, threads);
 }
 
@@ -441,7 +445,7 @@ void va_h_check_fence(va_warp *w, uint32_t site, uint32_t lanes, uint32_t scope)
   if (!lanes) return;
   State &s = entered();
   CtaState &c = cta_state(s, va::warp_of(w)->cta);
-  note_site(s, warp_state(c, w), lanes, site);
+  note_site(s, c, w, lanes, site);
   if (s.on(VA_CHECK_RACE)) order_fence(s, c, w, lanes, scope);
 }
 
@@ -457,7 +461,7 @@ void va_h_check_copy(va_warp *w, uint64_t info, uint32_t lanes, const uint64_t *
   source.kind = kLoad;
   target.space = kShared;
   target.kind = kStore;
-  note_site(s, warp_state(c, w), lanes, target.site);
+  note_site(s, c, w, lanes, target.site);
   for (uint32_t m = lanes; m; m &= m - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(m));
     Place place;
@@ -499,6 +503,7 @@ void va_check_enable(uint32_t tools) {
   s.freed.clear();
   s.findings.clear();
   s.streams = false;
+  s.checked = 0;
   forget_all_work();
 }
 

@@ -144,6 +144,8 @@ struct WarpOrder {
   std::shared_ptr<const Clocks> base;
   std::unique_ptr<LaneOrder[]> order;
   uint32_t last_site[VA_LANES];
+  uint32_t owed = 0, owed_site = kNoSite;  // lanes that did not come to a barrier, and which
+  uint32_t owed_looks = 0;                 // how often they are still looked at
   std::vector<PendingCopy> copies;
   uint32_t group[VA_LANES];  // of copies, the one a lane may still add to
 
@@ -243,6 +245,7 @@ struct State {
   Launch *launch = nullptr;
   uint32_t kernel = 0;
   uint64_t serial = 0, ctas = 0, tag = 0;
+  uint64_t checked = 0;  // launches so far whose kernels are checked
   Range ranges[8];
   uint32_t next_range = 0;
   std::unordered_map<Cta *, std::unique_ptr<CtaState>> states;
@@ -313,6 +316,8 @@ void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lane
 void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes, uint32_t here,
                    uint32_t id, uint32_t threads, uint32_t waits);
 void check_finished_warps(State &s, CtaState &c);
+// Lanes that some barrier missed are seen elsewhere.
+void check_owed(State &s, CtaState &c, uint32_t warp, uint32_t lanes, uint32_t site);
 
 }  // namespace va::check
 

@@ -204,7 +204,7 @@ class Comparison {
     f.kernel = key[0];
     f.second_kernel = key[1];
     f.relaxed = VA_RACE_STREAMS;
-    f.launch = s_.serial;
+    f.launch = s_.checked;
     f.count = 1;
     f.streams[0] = order().streams[stream_].who.id;
     f.streams[1] = order().streams[other].who.id;

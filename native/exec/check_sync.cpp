@@ -8,6 +8,8 @@
 namespace va::check {
 namespace {
 
+constexpr uint32_t kMostLooks = 8;  // at what lanes do that a barrier missed
+
 // `count` lanes from `lane` on.
 void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind, uint32_t site,
              uint32_t seen_at, uint32_t count = 1) {
@@ -23,6 +25,18 @@ void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind,
 }
 
 }  // namespace
+
+void check_owed(State &s, CtaState &c, uint32_t warp, uint32_t lanes, uint32_t site) {
+  WarpOrder &own = c.warps[warp];
+  uint32_t seen = own.owed & lanes;
+  auto first = static_cast<uint32_t>(__builtin_ctz(seen));
+  if (site == own.owed_site || !own.owed_looks--) {
+    own.owed &= ~seen;
+    return;
+  }
+  missing(s, c, warp, first, VA_FOUND_DIVERGED_WARP, own.owed_site, site,
+          static_cast<uint32_t>(__builtin_popcount(seen)));
+}
 
 void check_masks(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t lanes,
                  const uint32_t *members) {
@@ -82,6 +96,11 @@ void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t la
     if (f && fresh)
       describe(&f->first, s, site, VA_ACCESS_READ, c.index,
                thread_of(w, __builtin_ctz(here & ~lanes)));
+  }
+  if (w->live & ~here) {
+    warp.owed = w->live & ~here;
+    warp.owed_site = site;
+    warp.owed_looks = kMostLooks;
   }
   for (uint32_t m = w->live & ~here; m; m &= m - 1) {
     auto lane = static_cast<uint32_t>(__builtin_ctz(m));

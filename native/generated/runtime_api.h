@@ -21,19 +21,25 @@ cudaError_t cudaCtxResetPersistingL2Cache(void);
 cudaError_t cudaDeviceCanAccessPeer(int *can_access_peer, int device, int peer_device);
 cudaError_t cudaDeviceDisablePeerAccess(int peer_device);
 cudaError_t cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags);
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget target, cudaFlushGPUDirectRDMAWritesScope scope);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pci_bus_id);
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *cache_config);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const cudaAtomicOperation *operations, unsigned int count, int device);
+#endif
 cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit);
 cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int src_device, int dst_device);
 cudaError_t cudaDeviceGetPCIBusId(char *pci_bus_id, int len, int device);
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority);
+cudaError_t cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callback_func, void *user_data, cudaAsyncCallbackHandle_t *callback);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cache_config);
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackHandle_t callback);
 cudaError_t cudaDriverGetVersion(int *driver_version);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceCount(int *count);
@@ -92,6 +98,12 @@ cudaError_t cudaMemAdvise(const void *pointer, size_t count, cudaMemoryAdvise ad
 #if VA100_CUDART_MAJOR == 12
 cudaError_t cudaMemAdvise_v2(const void *pointer, size_t count, cudaMemoryAdvise advice, cudaMemLocation location);
 #endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count, uint64_t flags, cudaStream_t stream);
+#endif
 cudaError_t cudaMemGetInfo(size_t *free_, size_t *total);
 #if VA100_CUDART_MAJOR == 12
 cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, int dst_device, cudaStream_t stream);
@@ -102,6 +114,11 @@ cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t count, cudaMemLocat
 #if VA100_CUDART_MAJOR == 12
 cudaError_t cudaMemPrefetchAsync_v2(const void *pointer, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 #endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream);
+#endif
+cudaError_t cudaMemRangeGetAttribute(void *data, size_t data_size, cudaMemRangeAttribute attribute, const void *pointer, size_t count);
+cudaError_t cudaMemRangeGetAttributes(void **data, size_t *data_sizes, cudaMemRangeAttribute *attributes, size_t num_attributes, const void *pointer, size_t count);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *mem_pool, int device);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *mem_pool, int device);
@@ -109,13 +126,26 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t mem_pool);
 cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream);
 cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream);
 cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t mem_pool, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *mem_pool, cudaMemLocation *location, cudaMemAllocationType type);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *mem_pool, cudaMemLocation *location, cudaMemAllocationType type);
+#endif
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *mem_pool, const cudaMemPoolProps *pool_props);
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t mem_pool);
+cudaError_t cudaMemPoolExportPointer(cudaMemPoolPtrExportData *export_data, void *pointer);
+cudaError_t cudaMemPoolExportToShareableHandle(void *shareable_handle, cudaMemPool_t mem_pool, cudaMemAllocationHandleType handle_type, unsigned int flags);
 cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t mem_pool, cudaMemLocation *location);
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *mem_pool, void *shareable_handle, cudaMemAllocationHandleType handle_type, unsigned int flags);
+cudaError_t cudaMemPoolImportPointer(void **pointer, cudaMemPool_t mem_pool, cudaMemPoolPtrExportData *export_data);
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t mem_pool, const cudaMemAccessDesc *desc_list, size_t count);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value);
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t mem_pool, size_t min_bytes_to_keep);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemSetMemPool(cudaMemLocation *location, cudaMemAllocationType type, cudaMemPool_t mem_pool);
+#endif
 cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol);
 cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t count, cudaMemcpyKind kind);
@@ -123,13 +153,33 @@ cudaError_t cudaMemcpy2D(void *to, size_t dpitch, const void *from, size_t spitc
 cudaError_t cudaMemcpy2DAsync(void *to, size_t dpitch, const void *from, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *parameters);
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *parameters, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemcpy3DBatchAsync(size_t num_ops, cudaMemcpy3DBatchOp *op_list, size_t *fail_idx, uint64_t flags, cudaStream_t stream);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemcpy3DBatchAsync(size_t num_ops, cudaMemcpy3DBatchOp *op_list, uint64_t flags, cudaStream_t stream);
+#endif
+cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *parameters);
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *parameters, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemcpy3DWithAttributesAsync(cudaMemcpy3DBatchOp *op, uint64_t flags, cudaStream_t stream);
+#endif
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 12
+cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, size_t *fail_idx, cudaStream_t stream);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, cudaStream_t stream);
+#endif
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyPeer(void *to, int dst_device, const void *from, int src_device, size_t count);
 cudaError_t cudaMemcpyPeerAsync(void *to, int dst_device, const void *from, int src_device, size_t count, cudaStream_t stream);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaMemcpyWithAttributesAsync(void *to, const void *from, size_t size, cudaMemcpyAttributes *attribute, cudaStream_t stream);
+#endif
 cudaError_t cudaMemset(void *pointer, int value, size_t count);
 cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
@@ -168,16 +218,19 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *file_nam
 cudaError_t cudaLibraryUnload(cudaLibrary_t library);
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *user_data, unsigned int flags);
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t length, unsigned int flags);
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *value_out);
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
 cudaError_t cudaStreamGetId(cudaStream_t stream, uint64_t *stream_id);
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *capture_status);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue *value);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode);
@@ -195,6 +248,21 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **func_ptr, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status);
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func_ptr, unsigned int cuda_version, uint64_t flags, cudaDriverEntryPointQueryResult *driver_status);
 cudaError_t cudaGetExportTable(const void **pp_export_table, const cudaUUID_t *export_table_id);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *path_to_file, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callback_func, void *user_data, cudaLogsCallbackHandle *callback_out);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
+#endif
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void *value);
@@ -381,6 +449,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *surf_object, const cuda
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *tex_object, const cudaResourceDesc *res_desc, const cudaTextureDesc *tex_desc, const cudaResourceViewDesc *res_view_desc);
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surf_object);
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t tex_object);
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *max_width_in_elements, const cudaChannelFormatDesc *fmt_desc, int device);
 cudaError_t cudaFreeArray(cudaArray_t array);
 cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc *desc, cudaArray_const_t array);
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *res_desc, cudaSurfaceObject_t surf_object);
@@ -399,5 +468,55 @@ cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t w_offse
 cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t w_offset, size_t offset, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t w_offset, size_t offset, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream);
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *ph_desc, cudaDevResource *resources, unsigned int nb_resources);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDevSmResourceSplit(cudaDevResource *result, unsigned int nb_groups, const cudaDevResource *input, cudaDevResource *remainder, unsigned int flags, cudaDevSmResourceGroupParams *group_params);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDevSmResourceSplitByCount(cudaDevResource *result, unsigned int *nb_groups, const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags, unsigned int min_count);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDeviceGetDevResource(int device, cudaDevResource *resource, cudaDevResourceType type);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaDeviceGetExecutionCtx(cudaExecutionContext_t *ctx, int device);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxDestroy(cudaExecutionContext_t ctx);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxGetDevResource(cudaExecutionContext_t ctx, cudaDevResource *resource, cudaDevResourceType type);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxGetDevice(int *device, cudaExecutionContext_t ctx);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxGetId(cudaExecutionContext_t ctx, uint64_t *ctx_id);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxRecordEvent(cudaExecutionContext_t ctx, cudaEvent_t event);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxStreamCreate(cudaStream_t *ph_stream, cudaExecutionContext_t ctx, unsigned int flags, int priority);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaExecutionCtxWaitEvent(cudaExecutionContext_t ctx, cudaEvent_t event);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaGreenCtxCreate(cudaExecutionContext_t *ph_ctx, cudaDevResourceDesc_t desc, int device, unsigned int flags);
+#endif
+#if VA100_CUDART_MAJOR == 13
+cudaError_t cudaStreamGetDevResource(cudaStream_t stream, cudaDevResource *resource, cudaDevResourceType type);
+#endif
+cudaError_t cudaIpcCloseMemHandle(void *pointer);
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer);
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned int flags);
 
 } // namespace va::rt

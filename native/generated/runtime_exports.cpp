@@ -65,7 +65,9 @@ VA_RT_ENTRY cudaError_t cudaDeviceDisablePeerAccess(int peer_device) {
 VA_RT_ENTRY cudaError_t cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags) {
   return va::rt::recorded([&] { return va::rt::cudaDeviceEnablePeerAccess(peer_device, flags); });
 }
-VA_RT_ENTRY cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(void) { return va::rt::refuse("cudaDeviceFlushGPUDirectRDMAWrites"); }
+VA_RT_ENTRY cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget target, cudaFlushGPUDirectRDMAWritesScope scope) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceFlushGPUDirectRDMAWrites(target, scope); });
+}
 VA_RT_ENTRY cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
   if (!value) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaDeviceGetAttribute(value, attribute, device); });
@@ -79,7 +81,10 @@ VA_RT_ENTRY cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *cache_config) {
   return va::rt::recorded([&] { return va::rt::cudaDeviceGetCacheConfig(cache_config); });
 }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDeviceGetHostAtomicCapabilities(void) { return va::rt::refuse("cudaDeviceGetHostAtomicCapabilities"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const cudaAtomicOperation *operations, unsigned int count, int device) {
+  if (!capabilities || !operations) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
   if (!value) return va::rt::record(cudaErrorInvalidValue);
@@ -104,7 +109,10 @@ VA_RT_ENTRY cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config
 VA_RT_ENTRY cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority) {
   return va::rt::recorded([&] { return va::rt::cudaDeviceGetStreamPriorityRange(least_priority, greatest_priority); });
 }
-VA_RT_ENTRY cudaError_t cudaDeviceRegisterAsyncNotification(void) { return va::rt::refuse("cudaDeviceRegisterAsyncNotification"); }
+VA_RT_ENTRY cudaError_t cudaDeviceRegisterAsyncNotification(int device, cudaAsyncCallback callback_func, void *user_data, cudaAsyncCallbackHandle_t *callback) {
+  if (!callback) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceRegisterAsyncNotification(device, callback_func, user_data, callback); });
+}
 VA_RT_ENTRY cudaError_t cudaDeviceReset(void) {
   return va::rt::recorded([&] { return va::rt::cudaDeviceReset(); });
 }
@@ -120,7 +128,9 @@ VA_RT_ENTRY cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config)
 VA_RT_ENTRY cudaError_t cudaDeviceSynchronize(void) {
   return va::rt::recorded([&] { return va::rt::cudaDeviceSynchronize(); });
 }
-VA_RT_ENTRY cudaError_t cudaDeviceUnregisterAsyncNotification(void) { return va::rt::refuse("cudaDeviceUnregisterAsyncNotification"); }
+VA_RT_ENTRY cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackHandle_t callback) {
+  return va::rt::recorded([&] { return va::rt::cudaDeviceUnregisterAsyncNotification(device, callback); });
+}
 VA_RT_ENTRY cudaError_t cudaDriverGetVersion(int *driver_version) {
   if (!driver_version) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaDriverGetVersion(driver_version); });
@@ -272,12 +282,26 @@ VA_RT_ENTRY cudaError_t cudaMemAdvise_v2(const void *pointer, size_t count, cuda
 }
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void) { return va::rt::refuse("cudaMemDiscardAndPrefetchBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemDiscardAndPrefetchBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync(void) { return va::rt::refuse("cudaMemDiscardBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemDiscardBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaMemGetInfo(size_t *free_, size_t *total) {
   return va::rt::recorded([&] { return va::rt::cudaMemGetInfo(free_, total); });
@@ -313,11 +337,23 @@ VA_RT_ENTRY cudaError_t cudaMemPrefetchAsync_v2_ptsz(const void *pointer, size_t
 }
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync(void) { return va::rt::refuse("cudaMemPrefetchBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemPrefetchBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetch_locs, size_t *prefetch_loc_idxs, size_t num_prefetch_locs, uint64_t flags, cudaStream_t stream) {
+  if (!dptrs || !sizes || !prefetch_locs || !prefetch_loc_idxs) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, flags, stream); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaMemRangeGetAttribute(void) { return va::rt::refuse("cudaMemRangeGetAttribute"); }
-VA_RT_ENTRY cudaError_t cudaMemRangeGetAttributes(void) { return va::rt::refuse("cudaMemRangeGetAttributes"); }
+VA_RT_ENTRY cudaError_t cudaMemRangeGetAttribute(void *data, size_t data_size, cudaMemRangeAttribute attribute, const void *pointer, size_t count) {
+  return va::rt::recorded([&] { return va::rt::cudaMemRangeGetAttribute(data, data_size, attribute, pointer, count); });
+}
+VA_RT_ENTRY cudaError_t cudaMemRangeGetAttributes(void **data, size_t *data_sizes, cudaMemRangeAttribute *attributes, size_t num_attributes, const void *pointer, size_t count) {
+  if (!data || !data_sizes || !attributes) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemRangeGetAttributes(data, data_sizes, attributes, num_attributes, pointer, count); });
+}
 VA_RT_ENTRY cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
   if (!attributes) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaPointerGetAttributes(attributes, pointer); });
@@ -359,10 +395,16 @@ VA_RT_ENTRY cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t size
   return va::rt::recorded([&] { return va::rt::cudaMallocFromPoolAsync(pointer, size, mem_pool, stream); });
 }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemGetDefaultMemPool(void) { return va::rt::refuse("cudaMemGetDefaultMemPool"); }
+VA_RT_ENTRY cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *mem_pool, cudaMemLocation *location, cudaMemAllocationType type) {
+  if (!mem_pool || !location) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemGetDefaultMemPool(mem_pool, location, type); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemGetMemPool(void) { return va::rt::refuse("cudaMemGetMemPool"); }
+VA_RT_ENTRY cudaError_t cudaMemGetMemPool(cudaMemPool_t *mem_pool, cudaMemLocation *location, cudaMemAllocationType type) {
+  if (!mem_pool || !location) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemGetMemPool(mem_pool, location, type); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaMemPoolCreate(cudaMemPool_t *mem_pool, const cudaMemPoolProps *pool_props) {
   if (!mem_pool || !pool_props) return va::rt::record(cudaErrorInvalidValue);
@@ -371,8 +413,13 @@ VA_RT_ENTRY cudaError_t cudaMemPoolCreate(cudaMemPool_t *mem_pool, const cudaMem
 VA_RT_ENTRY cudaError_t cudaMemPoolDestroy(cudaMemPool_t mem_pool) {
   return va::rt::recorded([&] { return va::rt::cudaMemPoolDestroy(mem_pool); });
 }
-VA_RT_ENTRY cudaError_t cudaMemPoolExportPointer(void) { return va::rt::refuse("cudaMemPoolExportPointer"); }
-VA_RT_ENTRY cudaError_t cudaMemPoolExportToShareableHandle(void) { return va::rt::refuse("cudaMemPoolExportToShareableHandle"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolExportPointer(cudaMemPoolPtrExportData *export_data, void *pointer) {
+  if (!export_data) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolExportPointer(export_data, pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolExportToShareableHandle(void *shareable_handle, cudaMemPool_t mem_pool, cudaMemAllocationHandleType handle_type, unsigned int flags) {
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolExportToShareableHandle(shareable_handle, mem_pool, handle_type, flags); });
+}
 VA_RT_ENTRY cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t mem_pool, cudaMemLocation *location) {
   if (!flags || !location) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaMemPoolGetAccess(flags, mem_pool, location); });
@@ -380,8 +427,14 @@ VA_RT_ENTRY cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemP
 VA_RT_ENTRY cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attribute, void *value) {
   return va::rt::recorded([&] { return va::rt::cudaMemPoolGetAttribute(mem_pool, attribute, value); });
 }
-VA_RT_ENTRY cudaError_t cudaMemPoolImportFromShareableHandle(void) { return va::rt::refuse("cudaMemPoolImportFromShareableHandle"); }
-VA_RT_ENTRY cudaError_t cudaMemPoolImportPointer(void) { return va::rt::refuse("cudaMemPoolImportPointer"); }
+VA_RT_ENTRY cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *mem_pool, void *shareable_handle, cudaMemAllocationHandleType handle_type, unsigned int flags) {
+  if (!mem_pool) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolImportFromShareableHandle(mem_pool, shareable_handle, handle_type, flags); });
+}
+VA_RT_ENTRY cudaError_t cudaMemPoolImportPointer(void **pointer, cudaMemPool_t mem_pool, cudaMemPoolPtrExportData *export_data) {
+  if (!pointer || !export_data) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemPoolImportPointer(pointer, mem_pool, export_data); });
+}
 VA_RT_ENTRY cudaError_t cudaMemPoolSetAccess(cudaMemPool_t mem_pool, const cudaMemAccessDesc *desc_list, size_t count) {
   if (!desc_list) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaMemPoolSetAccess(mem_pool, desc_list, count); });
@@ -393,7 +446,10 @@ VA_RT_ENTRY cudaError_t cudaMemPoolTrimTo(cudaMemPool_t mem_pool, size_t min_byt
   return va::rt::recorded([&] { return va::rt::cudaMemPoolTrimTo(mem_pool, min_bytes_to_keep); });
 }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemSetMemPool(void) { return va::rt::refuse("cudaMemSetMemPool"); }
+VA_RT_ENTRY cudaError_t cudaMemSetMemPool(cudaMemLocation *location, cudaMemAllocationType type, cudaMemPool_t mem_pool) {
+  if (!location) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemSetMemPool(location, type, mem_pool); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol) {
   if (!pointer) return va::rt::record(cudaErrorInvalidValue);
@@ -443,20 +499,55 @@ VA_RT_ENTRY cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms *paramete
   return va::rt::recorded([&] { return va::rt::cudaMemcpy3DAsync(parameters, stream); });
 }
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(size_t num_ops, cudaMemcpy3DBatchOp *op_list, size_t *fail_idx, uint64_t flags, cudaStream_t stream) {
+  if (!op_list) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DBatchAsync(num_ops, op_list, fail_idx, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t num_ops, cudaMemcpy3DBatchOp *op_list, size_t *fail_idx, uint64_t flags, cudaStream_t stream) {
+  if (!op_list) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DBatchAsync(num_ops, op_list, fail_idx, flags, stream); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync(size_t num_ops, cudaMemcpy3DBatchOp *op_list, uint64_t flags, cudaStream_t stream) {
+  if (!op_list) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DBatchAsync(num_ops, op_list, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t num_ops, cudaMemcpy3DBatchOp *op_list, uint64_t flags, cudaStream_t stream) {
+  if (!op_list) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DBatchAsync(num_ops, op_list, flags, stream); });
+}
 #endif
-VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer(void) { return va::rt::refuse("cudaMemcpy3DPeer"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer_ptds(void) { return va::rt::refuse("cudaMemcpy3DPeer_ptds"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync(void) { return va::rt::refuse("cudaMemcpy3DPeerAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DPeerAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *parameters) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DPeer(parameters); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms *parameters) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DPeer(parameters); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *parameters, cudaStream_t stream) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DPeerAsync(parameters, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms *parameters, cudaStream_t stream) {
+  if (!parameters) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DPeerAsync(parameters, stream); });
+}
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync(void) { return va::rt::refuse("cudaMemcpy3DWithAttributesAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(void) { return va::rt::refuse("cudaMemcpy3DWithAttributesAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync(cudaMemcpy3DBatchOp *op, uint64_t flags, cudaStream_t stream) {
+  if (!op) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DWithAttributesAsync(op, flags, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpy3DWithAttributesAsync_ptsz(cudaMemcpy3DBatchOp *op, uint64_t flags, cudaStream_t stream) {
+  if (!op) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpy3DWithAttributesAsync(op, flags, stream); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   return va::rt::recorded([&] { return va::rt::cudaMemcpyAsync(to, from, count, kind, stream); });
@@ -466,12 +557,26 @@ VA_RT_ENTRY cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t 
   return va::rt::recorded([&] { return va::rt::cudaMemcpyAsync(to, from, count, kind, stream); });
 }
 #if VA100_CUDART_MAJOR == 12
-VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void) { return va::rt::refuse("cudaMemcpyBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, size_t *fail_idx, cudaStream_t stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, fail_idx, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void **dsts, void **srcs, size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, size_t *fail_idx, cudaStream_t stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, fail_idx, stream); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void) { return va::rt::refuse("cudaMemcpyBatchAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyBatchAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, cudaStream_t stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, cudaMemcpyAttributes *attrs, size_t *attrs_idxs, size_t num_attrs, cudaStream_t stream) {
+  if (!dsts || !srcs || !sizes || !attrs || !attrs_idxs) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrs_idxs, num_attrs, stream); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
   return va::rt::recorded([&] { return va::rt::cudaMemcpyFromSymbol(to, symbol, count, offset, kind); });
@@ -508,8 +613,15 @@ VA_RT_ENTRY cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const v
   return va::rt::recorded([&] { return va::rt::cudaMemcpyToSymbolAsync(symbol, from, count, offset, kind, stream); });
 }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync(void) { return va::rt::refuse("cudaMemcpyWithAttributesAsync"); }
-VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void) { return va::rt::refuse("cudaMemcpyWithAttributesAsync_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync(void *to, const void *from, size_t size, cudaMemcpyAttributes *attribute, cudaStream_t stream) {
+  if (!attribute) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyWithAttributesAsync(to, from, size, attribute, stream); });
+}
+VA_RT_ENTRY cudaError_t cudaMemcpyWithAttributesAsync_ptsz(void *to, const void *from, size_t size, cudaMemcpyAttributes *attribute, cudaStream_t stream) {
+  if (!attribute) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaMemcpyWithAttributesAsync(to, from, size, attribute, stream); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaMemset(void *pointer, int value, size_t count) {
   return va::rt::recorded([&] { return va::rt::cudaMemset(pointer, value, count); });
@@ -699,8 +811,13 @@ VA_RT_ENTRY cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void 
   const va::rt::PerThreadStream scope;
   return va::rt::recorded([&] { return va::rt::cudaStreamAttachMemAsync(stream, pointer, length, flags); });
 }
-VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes(void) { return va::rt::refuse("cudaStreamCopyAttributes"); }
-VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes_ptsz(void) { return va::rt::refuse("cudaStreamCopyAttributes_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return va::rt::recorded([&] { return va::rt::cudaStreamCopyAttributes(to, from); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t to, cudaStream_t from) {
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamCopyAttributes(to, from); });
+}
 VA_RT_ENTRY cudaError_t cudaStreamCreate(cudaStream_t *stream) {
   if (!stream) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaStreamCreate(stream); });
@@ -716,8 +833,15 @@ VA_RT_ENTRY cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsig
 VA_RT_ENTRY cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return va::rt::recorded([&] { return va::rt::cudaStreamDestroy(stream); });
 }
-VA_RT_ENTRY cudaError_t cudaStreamGetAttribute(void) { return va::rt::refuse("cudaStreamGetAttribute"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetAttribute_ptsz(void) { return va::rt::refuse("cudaStreamGetAttribute_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *value_out) {
+  if (!value_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetAttribute(stream, attribute, value_out); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *value_out) {
+  if (!value_out) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetAttribute(stream, attribute, value_out); });
+}
 VA_RT_ENTRY cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
   if (!device) return va::rt::record(cudaErrorInvalidValue);
   return va::rt::recorded([&] { return va::rt::cudaStreamGetDevice(stream, device); });
@@ -770,8 +894,15 @@ VA_RT_ENTRY cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
   const va::rt::PerThreadStream scope;
   return va::rt::recorded([&] { return va::rt::cudaStreamQuery(stream); });
 }
-VA_RT_ENTRY cudaError_t cudaStreamSetAttribute(void) { return va::rt::refuse("cudaStreamSetAttribute"); }
-VA_RT_ENTRY cudaError_t cudaStreamSetAttribute_ptsz(void) { return va::rt::refuse("cudaStreamSetAttribute_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue *value) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamSetAttribute(stream, attribute, value); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue *value) {
+  if (!value) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamSetAttribute(stream, attribute, value); });
+}
 VA_RT_ENTRY cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return va::rt::recorded([&] { return va::rt::cudaStreamSynchronize(stream); });
 }
@@ -854,19 +985,32 @@ VA_RT_ENTRY cudaError_t cudaGetExportTable(const void **pp_export_table, const c
   return va::rt::recorded([&] { return va::rt::cudaGetExportTable(pp_export_table, export_table_id); });
 }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaLogsCurrent(void) { return va::rt::refuse("cudaLogsCurrent"); }
+VA_RT_ENTRY cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags) {
+  if (!iterator_out) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLogsCurrent(iterator_out, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaLogsDumpToFile(void) { return va::rt::refuse("cudaLogsDumpToFile"); }
+VA_RT_ENTRY cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *path_to_file, unsigned int flags) {
+  if (!path_to_file) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLogsDumpToFile(iterator, path_to_file, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaLogsDumpToMemory(void) { return va::rt::refuse("cudaLogsDumpToMemory"); }
+VA_RT_ENTRY cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags) {
+  if (!buffer || !size) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaLogsDumpToMemory(iterator, buffer, size, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaLogsRegisterCallback(void) { return va::rt::refuse("cudaLogsRegisterCallback"); }
+VA_RT_ENTRY cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callback_func, void *user_data, cudaLogsCallbackHandle *callback_out) {
+  return va::rt::recorded([&] { return va::rt::cudaLogsRegisterCallback(callback_func, user_data, callback_out); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaLogsUnregisterCallback(void) { return va::rt::refuse("cudaLogsUnregisterCallback"); }
+VA_RT_ENTRY cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback) {
+  return va::rt::recorded([&] { return va::rt::cudaLogsUnregisterCallback(callback); });
+}
 #endif
 VA_RT_ENTRY cudaError_t cudaProfilerStart(void) {
   return va::rt::recorded([&] { return va::rt::cudaProfilerStart(); });
@@ -1437,7 +1581,10 @@ VA_RT_ENTRY cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surf_object
 VA_RT_ENTRY cudaError_t cudaDestroyTextureObject(cudaTextureObject_t tex_object) {
   return va::rt::recorded([&] { return va::rt::cudaDestroyTextureObject(tex_object); });
 }
-VA_RT_ENTRY cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(void) { return va::rt::refuse("cudaDeviceGetTexture1DLinearMaxWidth"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *max_width_in_elements, const cudaChannelFormatDesc *fmt_desc, int device) {
+  if (!max_width_in_elements || !fmt_desc) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetTexture1DLinearMaxWidth(max_width_in_elements, fmt_desc, device); });
+}
 VA_RT_ENTRY cudaError_t cudaExternalMemoryGetMappedMipmappedArray(void) { return va::rt::refuse("cudaExternalMemoryGetMappedMipmappedArray"); }
 VA_RT_ENTRY cudaError_t cudaFreeArray(cudaArray_t array) {
   return va::rt::recorded([&] { return va::rt::cudaFreeArray(array); });
@@ -1546,50 +1693,95 @@ VA_RT_ENTRY cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t to, size_t w_off
 VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetMemoryRequirements(void) { return va::rt::refuse("cudaMipmappedArrayGetMemoryRequirements"); }
 VA_RT_ENTRY cudaError_t cudaMipmappedArrayGetSparseProperties(void) { return va::rt::refuse("cudaMipmappedArrayGetSparseProperties"); }
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDevResourceGenerateDesc(void) { return va::rt::refuse("cudaDevResourceGenerateDesc"); }
+VA_RT_ENTRY cudaError_t cudaDevResourceGenerateDesc(cudaDevResourceDesc_t *ph_desc, cudaDevResource *resources, unsigned int nb_resources) {
+  if (!ph_desc || !resources) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDevResourceGenerateDesc(ph_desc, resources, nb_resources); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDevSmResourceSplit(void) { return va::rt::refuse("cudaDevSmResourceSplit"); }
+VA_RT_ENTRY cudaError_t cudaDevSmResourceSplit(cudaDevResource *result, unsigned int nb_groups, const cudaDevResource *input, cudaDevResource *remainder, unsigned int flags, cudaDevSmResourceGroupParams *group_params) {
+  if (!input || !group_params) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDevSmResourceSplit(result, nb_groups, input, remainder, flags, group_params); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDevSmResourceSplitByCount(void) { return va::rt::refuse("cudaDevSmResourceSplitByCount"); }
+VA_RT_ENTRY cudaError_t cudaDevSmResourceSplitByCount(cudaDevResource *result, unsigned int *nb_groups, const cudaDevResource *input, cudaDevResource *remaining, unsigned int flags, unsigned int min_count) {
+  if (!nb_groups || !input) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDevSmResourceSplitByCount(result, nb_groups, input, remaining, flags, min_count); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDeviceGetDevResource(void) { return va::rt::refuse("cudaDeviceGetDevResource"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetDevResource(int device, cudaDevResource *resource, cudaDevResourceType type) {
+  if (!resource) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetDevResource(device, resource, type); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaDeviceGetExecutionCtx(void) { return va::rt::refuse("cudaDeviceGetExecutionCtx"); }
+VA_RT_ENTRY cudaError_t cudaDeviceGetExecutionCtx(cudaExecutionContext_t *ctx, int device) {
+  if (!ctx) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaDeviceGetExecutionCtx(ctx, device); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxDestroy(void) { return va::rt::refuse("cudaExecutionCtxDestroy"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxDestroy(cudaExecutionContext_t ctx) {
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxDestroy(ctx); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevResource(void) { return va::rt::refuse("cudaExecutionCtxGetDevResource"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevResource(cudaExecutionContext_t ctx, cudaDevResource *resource, cudaDevResourceType type) {
+  if (!resource) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxGetDevResource(ctx, resource, type); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevice(void) { return va::rt::refuse("cudaExecutionCtxGetDevice"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetDevice(int *device, cudaExecutionContext_t ctx) {
+  if (!device) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxGetDevice(device, ctx); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxGetId(void) { return va::rt::refuse("cudaExecutionCtxGetId"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxGetId(cudaExecutionContext_t ctx, uint64_t *ctx_id) {
+  if (!ctx_id) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxGetId(ctx, ctx_id); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxRecordEvent(void) { return va::rt::refuse("cudaExecutionCtxRecordEvent"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxRecordEvent(cudaExecutionContext_t ctx, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxRecordEvent(ctx, event); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxStreamCreate(void) { return va::rt::refuse("cudaExecutionCtxStreamCreate"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxStreamCreate(cudaStream_t *ph_stream, cudaExecutionContext_t ctx, unsigned int flags, int priority) {
+  if (!ph_stream) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxStreamCreate(ph_stream, ctx, flags, priority); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxSynchronize(void) { return va::rt::refuse("cudaExecutionCtxSynchronize"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxSynchronize(cudaExecutionContext_t ctx) {
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxSynchronize(ctx); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaExecutionCtxWaitEvent(void) { return va::rt::refuse("cudaExecutionCtxWaitEvent"); }
+VA_RT_ENTRY cudaError_t cudaExecutionCtxWaitEvent(cudaExecutionContext_t ctx, cudaEvent_t event) {
+  return va::rt::recorded([&] { return va::rt::cudaExecutionCtxWaitEvent(ctx, event); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaGreenCtxCreate(void) { return va::rt::refuse("cudaGreenCtxCreate"); }
+VA_RT_ENTRY cudaError_t cudaGreenCtxCreate(cudaExecutionContext_t *ph_ctx, cudaDevResourceDesc_t desc, int device, unsigned int flags) {
+  if (!ph_ctx) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaGreenCtxCreate(ph_ctx, desc, device, flags); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
-VA_RT_ENTRY cudaError_t cudaStreamGetDevResource(void) { return va::rt::refuse("cudaStreamGetDevResource"); }
-VA_RT_ENTRY cudaError_t cudaStreamGetDevResource_ptsz(void) { return va::rt::refuse("cudaStreamGetDevResource_ptsz"); }
+VA_RT_ENTRY cudaError_t cudaStreamGetDevResource(cudaStream_t stream, cudaDevResource *resource, cudaDevResourceType type) {
+  if (!resource) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetDevResource(stream, resource, type); });
+}
+VA_RT_ENTRY cudaError_t cudaStreamGetDevResource_ptsz(cudaStream_t stream, cudaDevResource *resource, cudaDevResourceType type) {
+  if (!resource) return va::rt::record(cudaErrorInvalidValue);
+  const va::rt::PerThreadStream scope;
+  return va::rt::recorded([&] { return va::rt::cudaStreamGetDevResource(stream, resource, type); });
+}
 #endif
 #if VA100_CUDART_MAJOR == 13
 VA_RT_ENTRY cudaError_t cudaSubgridCreate(void) { return va::rt::refuse("cudaSubgridCreate"); }
@@ -1605,11 +1797,25 @@ VA_RT_ENTRY cudaError_t cudaDestroyExternalSemaphore(void) { return va::rt::refu
 VA_RT_ENTRY cudaError_t cudaExternalMemoryGetMappedBuffer(void) { return va::rt::refuse("cudaExternalMemoryGetMappedBuffer"); }
 VA_RT_ENTRY cudaError_t cudaImportExternalMemory(void) { return va::rt::refuse("cudaImportExternalMemory"); }
 VA_RT_ENTRY cudaError_t cudaImportExternalSemaphore(void) { return va::rt::refuse("cudaImportExternalSemaphore"); }
-VA_RT_ENTRY cudaError_t cudaIpcCloseMemHandle(void) { return va::rt::refuse("cudaIpcCloseMemHandle"); }
-VA_RT_ENTRY cudaError_t cudaIpcGetEventHandle(void) { return va::rt::refuse("cudaIpcGetEventHandle"); }
-VA_RT_ENTRY cudaError_t cudaIpcGetMemHandle(void) { return va::rt::refuse("cudaIpcGetMemHandle"); }
-VA_RT_ENTRY cudaError_t cudaIpcOpenEventHandle(void) { return va::rt::refuse("cudaIpcOpenEventHandle"); }
-VA_RT_ENTRY cudaError_t cudaIpcOpenMemHandle(void) { return va::rt::refuse("cudaIpcOpenMemHandle"); }
+VA_RT_ENTRY cudaError_t cudaIpcCloseMemHandle(void *pointer) {
+  return va::rt::recorded([&] { return va::rt::cudaIpcCloseMemHandle(pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+  if (!handle) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaIpcGetEventHandle(handle, event); });
+}
+VA_RT_ENTRY cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+  if (!handle) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaIpcGetMemHandle(handle, pointer); });
+}
+VA_RT_ENTRY cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+  if (!event) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaIpcOpenEventHandle(event, handle); });
+}
+VA_RT_ENTRY cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned int flags) {
+  if (!pointer) return va::rt::record(cudaErrorInvalidValue);
+  return va::rt::recorded([&] { return va::rt::cudaIpcOpenMemHandle(pointer, handle, flags); });
+}
 #if VA100_CUDART_MAJOR == 12
 VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync"); }
 VA_RT_ENTRY cudaError_t cudaSignalExternalSemaphoresAsync_ptsz(void) { return va::rt::refuse("cudaSignalExternalSemaphoresAsync_ptsz"); }

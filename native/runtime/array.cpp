@@ -424,4 +424,12 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *resource,
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const cudaChannelFormatDesc *desc,
+                                                 int device) {
+  enter();
+  const Texel texel = texel_of(*desc);
+  return from_driver(cuDeviceGetTexture1DLinearMaxWidth(width, static_cast<int>(texel.format),
+                                                        texel.channels, device));
+}
+
 } // namespace va::rt

@@ -97,6 +97,8 @@ typedef struct cudaPos {
   size_t x, y, z;
 } cudaPos;
 
+#include "sharing_types.h"
+
 enum { kChannelSigned = 0, kChannelUnsigned = 1, kChannelFloat = 2 };
 
 typedef struct cudaChannelFormatDesc {

@@ -25,7 +25,7 @@ class Case:
 
     kind: str
     n: int = 64
-    grid: int = 1
+    grid: int | tuple[int, ...] = 1
     block: int = 64
     in_bytes: int = 4096
     out_bytes: int = 4096
@@ -93,6 +93,34 @@ CASES = {
         "result_element": BLOCKS,
         "prefix_ring": BLOCKS,
         "swap_loop": BLOCKS,
+    },
+    "idioms": {
+        "hidden": RACE,
+        "warp_partials": RACE,
+        "scan_one_buffer": RACE,
+        "bitonic": RACE,
+        "room_reused": RACE,
+        "loop_flag": RACE,
+        "vote_of_a_warp": RACE,
+        "bins_zeroed": RACE,
+        "pipeline_full": RACE,
+        "pipeline_empty": Case("race|deadlock"),
+        "look_back": BLOCKS,
+        "packed_flag": BLOCKS,
+        "volatile_flag": PAIR,
+        "narrow_acquire": PAIR,
+        "rows_of_blocks": Case("race", grid=(2, 2)),
+        "stencil_in_place": RACE,
+        "early_break": Case("divergent-block"),
+        "reduce_caller": Case("mask-without-caller|deadlock"),
+        "syncwarp_diverged": Case("missing-lane|deadlock"),
+        "last_vector": Case("out-of-bounds", n=250, out_bytes=1000),
+        "double_at_word": Case("misaligned"),
+        "shared_atomic_past": Case("out-of-bounds"),
+        "index_overflow": Case("out-of-bounds"),
+        "padding_column": Case("uninitialised"),
+        "sum_not_zeroed": Case("uninitialised"),
+        "half_of_double": Case("uninitialised", in_defined=False),
     },
     "sync": {
         "half_warp": Case("divergent-warp"),
@@ -167,8 +195,9 @@ def launch(b: Bench, kernel: str, case: Case, *, bug: bool) -> None:
     view[:] = INPUT.view(np.uint8)[: case.in_bytes]
     if case.frees and bug:
         b.free(source)
+    grid = case.grid if isinstance(case.grid, tuple) else (case.grid,)
     b.run(
-        kernel, (case.grid,), (case.block,), source, target, np.int32(case.n),
+        kernel, grid, (case.block,), source, target, np.int32(case.n),
         shared_bytes=case.shared_bytes,
     )  # fmt: skip
     if case.leaks:
@@ -179,7 +208,7 @@ def launch(b: Bench, kernel: str, case: Case, *, bug: bool) -> None:
 
 
 def test_there_are_many():
-    assert len(PAIRS) >= 60
+    assert len(PAIRS) >= 120
     for module, cases in CASES.items():
         source = (HERE / f"{module}.cu").read_text()
         assert source.count("\nBUG(") == source.count("\nFIX(") == len(cases)

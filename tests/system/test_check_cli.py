@@ -119,6 +119,44 @@ def test_suppressions(tmp_path):
     assert check(*words, "--suppressions", kept, CLIENT, "race").returncode == 9
 
 
+class TestKept:
+    def test_what_is_saved_is_reported_again(self, tmp_path):
+        path = tmp_path / "run"
+        assert "Race" in check("--tool", "racecheck", "--save", path, CLIENT, "race").stderr
+        again = check("--error-exitcode", 4, "--read", path)
+        assert again.returncode == 4
+        assert "Race on __shared__ memory" in again.stderr
+        assert check("--read", path, CLIENT, "race").stdout == ""
+
+    def test_xml(self, tmp_path):
+        path = tmp_path / "report.xml"
+        check("--xml", "yes", "--log-file", path, CLIENT, "double_free")
+        assert "<kind>double-free</kind>" in path.read_text()
+
+
+def test_launches_are_chosen():
+    for words, count in (((), 1), (("--launch-skip", 1), 0), (("--launch-count", 1), 1)):
+        outcome = check("--tool", "racecheck", "--json", *words, CLIENT, "race")
+        assert len(json.loads(outcome.stdout)["findings"]) == count, words
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--racecheck-report", "hazard"), "hazard"),
+        (("--destroy-on-device-error", "kernel"), "kernel"),
+        (("--target-processes", "application-only"), "application-only"),
+        (("--check-device-heap", "no"), "--check-device-heap"),
+        (("--launch-skip", "-1"), "-1"),
+    ],
+)
+def test_what_is_not_done_is_refused_by_name(words, named):
+    outcome = check(*words, CLIENT, "clean")
+    assert outcome.returncode == 2
+    assert named in outcome.stderr
+    assert outcome.stdout == ""
+
+
 def test_every_tool_is_offered():
     text = check("--help").stdout
     assert all(tool.value in text for tool in Tool)

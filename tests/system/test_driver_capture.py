@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import graphs as g
 from tests.helpers.graphs import graphs, handles
 
-INVALID_VALUE, ILLEGAL_STATE = 1, 401
+INVALID_VALUE, ILLEGAL_STATE, DESTROYED = 1, 401, 709
 UNSUPPORTED, INVALIDATED, MERGE, UNMATCHED, UNJOINED = 900, 901, 902, 903, 904
 ISOLATION, IMPLICIT, CAPTURED_EVENT, WRONG_THREAD = 905, 906, 907, 908
 EXTERNAL = 1
@@ -81,6 +81,13 @@ class TestCaptured:
             assert (seen, host.raw[8:16]) == (["called"], b"abcdabcd")
             assert cuda.read(place, 20)[:4] == b"\7\0\0\0"
             assert cuda.read(place + 16, 4) == b"\t\0\0\0"
+
+    def test_an_allocation_of_nothing_is_no_node(self):
+        with graphs() as cuda:
+            stream, address = begin(cuda), c_uint64(7)
+            cuda.MemAllocAsync(byref(address), 0, stream)
+            cuda.MemFreeAsync(address, stream)
+            assert (kinds(cuda, cuda.end_capture(stream)), address.value) == ([], 0)
 
     def test_the_threads_own_stream_captures(self):
         per_thread = c_void_p(2)
@@ -163,6 +170,27 @@ class TestForks:
             cuda.StreamWaitEvent(other, fork, 0)
             assert end_code(cuda, stream) == (0, True)
 
+    def test_a_fork_into_another_context(self):
+        with graphs() as cuda:
+            second = c_void_p()
+            stream, fork = begin(cuda), cuda.event()
+            cuda.append(1, stream)
+            cuda.EventRecord(fork, stream)
+            cuda.CtxCreate_v2(byref(second), 0, 0)
+            other, join = cuda.stream(), cuda.event()
+            function = cuda.function(cuda.module(), "add")
+            cuda.StreamWaitEvent(other, fork, 0)
+            cuda.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, other, cuda.arguments(2), None)
+            cuda.EventRecord(join, other)
+            cuda.CtxPopCurrent_v2(byref(second))
+            cuda.StreamWaitEvent(stream, join, 0)
+            cuda.append(3, stream)
+            graph = cuda.end_capture(stream)
+            assert cuda.run(graph, stream) == 123
+            exe = cuda.instantiate(graph)
+            cuda.CtxDestroy_v2(second)
+            assert cuda.code("GraphLaunch", exe, stream) == DESTROYED
+
     @pytest.mark.parametrize("joined", [True, False])
     def test_a_forked_stream_may_be_destroyed(self, joined):
         with graphs() as cuda:
@@ -212,6 +240,12 @@ class TestStates:
             cuda.StreamBeginCapture_v2(stream, g.GLOBAL)
             assert cuda.code("StreamBeginCapture_v2", stream, g.GLOBAL) == ILLEGAL_STATE
             assert end_code(cuda, stream) == (0, True)
+
+    def test_external_events_belong_in_captures(self):
+        with graphs() as cuda:
+            stream, event = cuda.stream(), cuda.event()
+            assert cuda.code("EventRecordWithFlags", event, stream, EXTERNAL) == INVALID_VALUE
+            assert cuda.code("StreamWaitEvent", stream, event, EXTERNAL) == INVALID_VALUE
 
     def test_what_is_known_of_a_capture(self):
         with graphs() as cuda:
@@ -483,3 +517,48 @@ class TestTime:
             exe = cuda.instantiate(graph)
             took = self.timed(cuda, stream, lambda: cuda.GraphLaunch(exe, stream))
             assert took == pytest.approx(2e-3, rel=5e-3)
+
+
+class TestThreads:
+    """Threads that capture with the same streams get errors, and nobody crashes."""
+
+    THREADS, ROUNDS = 8, 60
+
+    def test_many_threads_share_streams(self):
+        with graphs() as cuda:
+            current, codes = c_void_p(), set()
+            cuda.CtxGetCurrent(byref(current))
+            streams = [cuda.stream() for _ in range(3)]
+            events, place = [cuda.event() for _ in range(3)], cuda.allocate(64)
+
+            def work(seed):
+                cuda.CtxSetCurrent(current)
+                graph, address = c_void_p(), c_uint64()
+                for turn in range(self.ROUNDS):
+                    stream, other = streams[(seed + turn) % 3], streams[(seed * turn) % 3]
+                    event = events[turn % 3]
+                    room = () if turn % 7 == 0 else (byref(c_int()),)
+                    calls = (
+                        ("StreamBeginCapture_v2", stream, g.RELAXED),
+                        ("MemsetD8Async", c_uint64(place), turn, 64, stream),
+                        ("EventRecord", event, stream),
+                        ("StreamWaitEvent", other, event, 0),
+                        ("MemAllocAsync", byref(address), 256, stream),
+                        ("MemFreeAsync", address, stream),
+                        ("StreamQuery" if turn % 7 == 0 else "StreamIsCapturing", stream, *room),
+                        ("StreamEndCapture", stream, byref(graph)),
+                    )
+                    codes.update(cuda.code(name, *arguments) for name, *arguments in calls)
+
+            threads = [threading.Thread(target=work, args=(seed,)) for seed in range(self.THREADS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for stream in streams:
+                end_code(cuda, stream)
+            capture_errors = {*range(900, 909), INVALID_VALUE, ILLEGAL_STATE}
+            assert codes <= {0} | capture_errors
+            stream = begin(cuda)
+            cuda.append(1, stream)
+            assert cuda.run(cuda.end_capture(stream)) == 1

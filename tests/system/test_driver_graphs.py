@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from driver_tables.generate import driver_rows
 
-INVALID_VALUE, NOT_SUPPORTED, UPDATE_FAILURE = 1, 801, 910
+INVALID_VALUE, INVALID_HANDLE, DESTROYED = 1, 400, 709
+NOT_SUPPORTED, UPDATE_FAILURE = 801, 910
 TOPOLOGY_CHANGED, TYPE_CHANGED, PARAMETERS_CHANGED = 2, 3, 5
 INVALID_STRUCTURE, OPERATION_NOT_SUPPORTED, HANDLE_UNUSED = 2, 3, 5
 AUTO_FREE, DEVICE_LAUNCH = 1, 4
@@ -376,16 +377,26 @@ class TestUpdate:
             for graph in (first, more, other):
                 a, b = cuda.add_kernel(graph, 1), cuda.add_kernel(graph, 2)
             cuda.GraphAddDependencies(other, handles([a]), handles([b]), 1)
-            third = cuda.add_kernel(more, 3)
+            cuda.add_kernel(more, 3)
             exe = cuda.instantiate(first)
             told = self.update(cuda, exe, more)
-            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, third.value)
+            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, None)
             told = self.update(cuda, exe, other)
-            assert (told.result, told.error_node, told.error_from) == (
-                TOPOLOGY_CHANGED, b.value, a.value,
-            )  # fmt: skip
+            assert (told.result, told.error_node) == (TOPOLOGY_CHANGED, b.value)
             cuda.GraphLaunch(exe, None)
             assert cuda.digits == 12
+
+    def test_an_edge_from_somewhere_else(self):
+        with graphs() as cuda:
+            first, second = cuda.graph(), cuda.graph()
+            for graph in (first, second):
+                nodes = [cuda.add_kernel(graph, digit) for digit in (1, 2, 3)]
+                source = nodes[0] if graph is first else nodes[1]
+                cuda.GraphAddDependencies(graph, handles([source]), handles(nodes[2:]), 1)
+            told = self.update(cuda, cuda.instantiate(first), second)
+            assert (told.result, told.error_node, told.error_from) == (
+                TOPOLOGY_CHANGED, nodes[2].value, nodes[1].value,
+            )  # fmt: skip
 
     def test_a_fill_that_becomes_a_box(self):
         with graphs() as cuda:
@@ -465,6 +476,25 @@ class TestMemoryNodes:
                 cuda.GraphLaunch(take, None)
             assert cuda.code("GraphLaunch", take, None) == INVALID_VALUE
 
+    def test_only_one_graph_frees(self):
+        with graphs() as cuda:
+            first, second, out = cuda.graph(), cuda.graph(), c_void_p()
+            node, address = self.alloc(cuda, first)
+            other, outside = self.alloc(cuda, first)
+            cuda.add("MemFree", first, [node], c_uint64(address))
+            free = ("GraphAddMemFreeNode", byref(out), second, None, 0, c_uint64(address))
+            assert cuda.code(*free) == INVALID_VALUE
+            cuda.add("MemFree", second, [], c_uint64(outside))
+            free = (
+                "GraphAddMemFreeNode",
+                byref(out),
+                first,
+                handles([other]),
+                1,
+                c_uint64(outside),
+            )
+            assert cuda.code(*free) == INVALID_VALUE
+
     def test_what_such_graphs_cannot(self):
         with graphs() as cuda:
             graph, out, other = cuda.graph(), c_void_p(), cuda.graph()
@@ -506,18 +536,20 @@ class TestMemoryNodes:
             return value.value
 
         with graphs() as cuda:
+            cuda.DeviceGraphMemTrim(0)
             graph, before = cuda.graph(), [use(attribute) for attribute in (0, 2)]
             _, address = self.alloc(cuda, graph, size=1 << 20)
             assert [use(0), use(2)] == [before[0], before[1] + (1 << 20)]
             cuda.GraphLaunch(cuda.instantiate(graph), None)
             assert use(0) == before[0] + (1 << 20) <= use(1)
             cuda.MemFree_v2(c_uint64(address))
-            assert use(0) == before[0]
+            assert use(0) == before[0] + (1 << 20)  # until it is trimmed
+            cuda.DeviceGraphMemTrim(0)
+            assert [use(0), use(2)] == [before[0], before[1] + (1 << 20)]
             zero = c_uint64()
             cuda.DeviceSetGraphMemAttribute(0, 1, byref(zero))
             assert use(1) == before[0]
             assert cuda.code("DeviceSetGraphMemAttribute", 0, 0, byref(zero)) == INVALID_VALUE
-            cuda.DeviceGraphMemTrim(0)
 
 
 class TestConditionals:
@@ -609,6 +641,20 @@ class TestConditionals:
             cuda.GraphLaunch(exe, None)
             assert cuda.digits == 2
 
+    def test_a_body_may_use_a_handle_of_the_graph_around_it(self):
+        with graphs() as cuda:
+            graph, other, out = cuda.graph(), cuda.graph(), c_void_p()
+            outer, inner = self.handle(cuda, graph, 1), self.handle(cuda, graph, 1)
+            _, (body,) = self.conditional(cuda, graph, outer, 0)
+            _, (within,) = self.conditional(cuda, body, inner, 0)
+            cuda.add_kernel(within, 8)
+            assert cuda.run(graph) == 8
+            clone = c_void_p()
+            cuda.GraphClone(byref(clone), graph)
+            assert cuda.run(clone) == 8
+            child = ("GraphAddChildGraphNode", byref(out), other, None, 0, graph)
+            assert cuda.code(*child) == NOT_SUPPORTED
+
     def test_what_is_told_of_misuse(self):
         with graphs() as cuda:
             graph, other, node = cuda.graph(), cuda.graph(), c_void_p()
@@ -665,6 +711,22 @@ class TestUserObjects:
                 assert log == []
                 getattr(cuda, destroy)(handle)
             assert log == [7]
+
+    def test_an_update_keeps_what_the_new_graph_holds(self):
+        with graphs() as cuda:
+            old, new, first, second = [], [], cuda.graph(), cuda.graph()
+            holders = []
+            for graph, log in ((first, old), (second, new)):
+                holders.append(self.made(cuda, log))
+                cuda.GraphRetainUserObject(graph, holders[-1], 1, 1)
+                cuda.add("Empty", graph)
+            exe, told = cuda.instantiate(first), g.UpdateResult()
+            cuda.GraphExecUpdate_v2(exe, second, byref(told))
+            cuda.GraphDestroy(first)
+            cuda.GraphDestroy(second)
+            assert (old, new) == ([7], [])
+            cuda.GraphExecDestroy(exe)
+            assert new == [7]
 
     def test_misuse(self):
         with graphs() as cuda:
@@ -728,6 +790,34 @@ class TestMisuse:
                     call = (row.name.removeprefix("cu"), *(0 for _ in row.parameters))
                     assert cuda.code(*call) == INVALID_VALUE, row.name
 
+    def test_a_destroyed_context_launches_nothing(self):
+        with graphs() as cuda:
+            graph, other, place = cuda.graph(), c_void_p(), cuda.word
+            cuda.CtxCreate_v2(byref(other), 0, 0)
+            fill = g.Fill(place, 0, 1, 4, 1, 1)
+            cuda.add("Memset", graph, [], byref(fill), None)
+            exe, out = cuda.instantiate(graph), c_void_p()
+            cuda.CtxDestroy_v2(other)
+            assert cuda.code("GraphLaunch", exe, None) == DESTROYED
+            assert (
+                cuda.code("GraphInstantiateWithFlags", byref(out), graph, c_uint64(0)) == DESTROYED
+            )
+            assert cuda.digits == 0
+            cuda.GraphExecDestroy(exe)
+
+    def test_kernels_that_were_unloaded(self, tmp_path):
+        with graphs() as cuda:
+            module, graph, path = cuda.module(), cuda.graph(), tmp_path / "graph.dot"
+            params = cuda.kernel_params(1)
+            params.function = cuda.function(module, "add").value
+            node = cuda.add("Kernel", graph, [], byref(params))
+            exe = cuda.instantiate(graph)
+            cuda.ModuleUnload(module)
+            assert cuda.code("GraphLaunch", exe, None) == INVALID_HANDLE
+            assert cuda.code("GraphKernelNodeGetParams_v2", node, byref(params)) == INVALID_HANDLE
+            cuda.GraphDebugDotPrint(graph, str(path).encode(), 1)
+            assert "unloaded" in path.read_text()
+
     def test_dependencies_are_checked(self):
         with graphs() as cuda:
             graph, other, out = cuda.graph(), cuda.graph(), c_void_p()
@@ -774,7 +864,7 @@ class TestMisuse:
             call = ("GraphAddHostNode", byref(out), graph, None, 0)
             assert cuda.code(*call, byref(g.HostCall())) == INVALID_VALUE
             call = ("GraphAddEventRecordNode", byref(out), graph, None, 0)
-            assert cuda.code(*call, c_void_p(5)) == 400
+            assert cuda.code(*call, c_void_p(5)) == INVALID_HANDLE
             assert cuda.listed("GraphGetNodes", graph) == []
 
     def test_flags_are_checked(self):

@@ -9,6 +9,7 @@ import pytest
 
 from tests.helpers import graphs as g
 from tests.helpers.graphs import handles
+from va100.driver.api import driver
 from va100.gpu.native import NATIVE_DIR
 
 INVALID_VALUE, NOT_SUPPORTED, ILLEGAL_STATE, UNSUPPORTED = 1, 801, 401, 900
@@ -85,7 +86,13 @@ class Runtime:
 
 @pytest.fixture(params=[12, 13])
 def cuda(request):
-    return Runtime(request.param)
+    """A runtime in its own primary context, whatever other tests left current."""
+    before = c_void_p()
+    driver().cuInit(0)
+    driver().cuCtxGetCurrent(byref(before))
+    driver().cuCtxSetCurrent(None)
+    yield Runtime(request.param)
+    driver().cuCtxSetCurrent(before)
 
 
 def test_nodes_made_one_by_one(cuda):

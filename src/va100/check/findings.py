@@ -72,6 +72,8 @@ class Finding:
     size_bytes: int = 0
     details: tuple[str, ...] = ()
     """More to know, one line each."""
+    launch: int = 0
+    """Of checked launches, the one it was first seen in, from 1; 0: the host's."""
 
     @property
     def key(self) -> tuple[object, ...]:

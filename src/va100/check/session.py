@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ class Session:
             )
             finding = explain(raw, kernel, second)
             if finding is not None and Tool(finding.tool) in self._tools:
-                new.append(finding)
+                new.append(replace(finding, launch=int(raw.launch)))
         self._found += new
         return new
 
@@ -89,10 +90,13 @@ def _append(path: Path, lines: list[dict[str, Any]]) -> None:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def read_findings(path: Path) -> tuple[list[Finding], bool]:
+def read_findings(
+    path: Path, *, first_launch: int = 1, last_launch: int = 0
+) -> tuple[list[Finding], bool]:
     """Findings of a file, merged, and whether every process that wrote came to its end.
 
-    A last line that was cut off is left out.
+    A last line that was cut off is left out, and so is what was seen in launches before the first
+    or after the last one asked for (0: all that come).
     """
     found: list[Finding] = []
     ended = False
@@ -104,6 +108,10 @@ def read_findings(path: Path) -> tuple[list[Finding], bool]:
         except ValueError:
             continue
         ended = ended or data.get("type") == _END
-        if data.pop("type", "") == _ENTRY:
-            found.append(Finding.from_json(data))
+        if data.pop("type", "") != _ENTRY:
+            continue
+        finding = Finding.from_json(data)
+        in_time = finding.launch >= first_launch and not 0 < last_launch < finding.launch
+        if not finding.launch or in_time:
+            found.append(finding)
     return merged(found), ended

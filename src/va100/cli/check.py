@@ -11,13 +11,14 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from va100.check.findings import Finding, Severity, Tool
 from va100.check.report import Outcome, report_json, report_text
+from va100.check.saved import SavedRun, report_xml
 from va100.check.session import read_findings
 from va100.check.suppress import read_rules, rule_for, split
 from va100.cli import environment, target
@@ -33,7 +34,9 @@ _PRINT_LIMIT: Final = 100
 _VALUED: Final = (
     "--tool", "--leak-check", "--racecheck-detect-level", "--kernel-name", "--error-exitcode",
     "--print-limit", "--print-level", "--log-file", "--suppressions", "--gen-suppressions",
-    "--model", "--gpus", "--nvcc-flags",
+    "--model", "--gpus", "--nvcc-flags", "--kernel-regex", "--launch-skip",
+    "--launch-count", "--save", "--read", "--xml",
+    "--racecheck-report", "--destroy-on-device-error", "--target-processes",
 )  # fmt: skip
 """Options whose value is the word after them."""
 _NAME_FORMS: Final = ("kns", "kernel_substring", "kne", "kernel_name", "regex")
@@ -55,7 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
     )
-    parser.add_argument("target", metavar="TARGET", help=".cu file, .py file or executable")
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
+    )
     parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
@@ -91,6 +96,38 @@ def _add_tool_options(parser: argparse.ArgumentParser) -> None:
         help="check only kernels whose name has this in it; kne=NAME: exactly that name, "
         "regex=EXPR: a regular expression; may be repeated",
     )
+    parser.add_argument(
+        "--kernel-regex",
+        metavar="EXPR",
+        action="append",
+        default=[],
+        help="check only kernels whose name a regular expression is found in; may be repeated",
+    )
+    _add_choices_of_one(parser)
+
+
+_ONLY: Final[dict[str, tuple[str, str]]] = {
+    "--racecheck-report": ("analysis", "races are told by pairs of source lines, with a count"),
+    "--destroy-on-device-error": ("context", "a fault ends its context, as on the hardware"),
+    "--target-processes": ("all", "processes that the program starts are checked as it is"),
+}
+"""Options of compute-sanitizer of which one value is what is done here, and the reason."""
+
+
+def _add_choices_of_one(parser: argparse.ArgumentParser) -> None:
+    for option, (value, reason) in _ONLY.items():
+        parser.add_argument(
+            option, metavar=value, type=_only(value, reason), default=value, help=reason
+        )
+
+
+def _only(value: str, reason: str) -> Callable[[str], str]:
+    def accepted(text: str) -> str:
+        if text != value:
+            raise argparse.ArgumentTypeError(f"{text} is not done here, only {value}: {reason}")
+        return text
+
+    return accepted
 
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +150,16 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
         choices=_LEVELS,
         default=Severity.WARN.value,
         help="mildest finding to tell of (default: warn)",
+    )
+    for option, what in (
+        ("--launch-skip", "do not tell of the first N launches of checked kernels"),
+        ("--launch-count", "then tell of N launches only; 0: of all (default: 0)"),
+    ):
+        parser.add_argument(option, metavar="N", type=_count, default=0, help=what)
+    parser.add_argument("--save", metavar="FILE", help="keep all that was found in a file")
+    parser.add_argument("--read", metavar="FILE", help="report what was kept, and run nothing")
+    parser.add_argument(
+        "--xml", choices=("yes", "no"), default="no", help="write the report as XML (default: no)"
     )
     parser.add_argument("--log-file", metavar="FILE", help="write the report there instead")
     parser.add_argument(
@@ -147,10 +194,40 @@ def spelled_out(words: Sequence[str]) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the target under check; the result is its status, or the one asked for."""
+    rules = read_rules(Path(args.suppressions)) if args.suppressions else []
+    if args.read:
+        if args.target:
+            raise SetupError(
+                f"--read and {args.target}: a run that was kept is reported, or a program is run",
+                remedy="leave one out",
+            )
+        status, saved = 0, SavedRun.read(Path(args.read))
+    elif args.target:
+        status, saved = _run_target(args)
+    else:
+        raise SetupError("nothing to run", remedy="name a .cu file, a .py file or an executable")
+    if args.save:
+        saved.write(Path(args.save))
+    kept, suppressed = split(saved.findings, rules)
+    told = [f for f in kept if _is_told(f, args)]
+    outcome = Outcome(
+        tools=saved.tools,
+        findings=told,
+        hidden=len(kept) - len(told),
+        suppressed=suppressed,
+        complete=saved.complete,
+    )
+    _show(outcome, args, saved.program)
+    if status == 0 and outcome.errors:
+        return int(args.error_exitcode)
+    return status
+
+
+def _run_target(args: argparse.Namespace) -> tuple[int, SavedRun]:
+    """The program's status, and all that was found."""
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    rules = read_rules(Path(args.suppressions)) if args.suppressions else []
     flags = shlex.split(args.nvcc_flags)
     started = target.command(args.target, args.arguments, flags, settings)
     _refuse_static_runtime(started[0])
@@ -160,25 +237,18 @@ def run(args: argparse.Namespace) -> int:
             settings,
             check=(*args.tool, *(["strict-warp"] if args.strict_warp else [])),
             check_report=report,
-            check_kernels=_kernel_pattern(args.kernel_name),
+            check_kernels=_chosen_kernels(args),
         )
         status = execute(
             started, settings, verb="check", output_is_json=args.json == STANDARD_OUTPUT
         )
-        found, complete = read_findings(report)
-    kept, suppressed = split(found, rules)
-    told = [f for f in kept if _is_told(f, args)]
-    outcome = Outcome(
-        tools=args.tool,
-        findings=told,
-        hidden=len(kept) - len(told),
-        suppressed=suppressed,
-        complete=complete,
-    )
-    _show(outcome, args)
-    if status == 0 and outcome.errors:
-        return int(args.error_exitcode)
-    return status
+        found, complete = read_findings(
+            report,
+            first_launch=args.launch_skip + 1,
+            last_launch=args.launch_skip + args.launch_count if args.launch_count else 0,
+        )
+    run = SavedRun(program=args.target, tools=args.tool, complete=complete, findings=found)
+    return status, run
 
 
 def _is_told(finding: Finding, args: argparse.Namespace) -> bool:
@@ -190,14 +260,16 @@ def _is_told(finding: Finding, args: argparse.Namespace) -> bool:
     return _LEVELS.index(finding.severity) >= _LEVELS.index(level)
 
 
-def _show(outcome: Outcome, args: argparse.Namespace) -> None:
+def _show(outcome: Outcome, args: argparse.Namespace, program: str) -> None:
     if args.gen_suppressions:
         _write(args.gen_suppressions, "\n".join(rule_for(f) for f in outcome.findings))
     if args.json == STANDARD_OUTPUT:
-        print(report_json(outcome, program=args.target))
+        print(report_json(outcome, program=program))
     elif args.json is not None:
-        _write(args.json, report_json(outcome, program=args.target))
+        _write(args.json, report_json(outcome, program=program))
     text = report_text(outcome, limit=args.print_limit)
+    if args.xml == "yes":
+        text = report_xml(outcome, program=program)
     if args.log_file:
         _write(args.log_file, text)
     elif args.json != STANDARD_OUTPUT:
@@ -230,6 +302,18 @@ def _tools(text: str) -> tuple[str, ...]:
         if name not in _TOOLS:
             raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(_TOOLS)}, {ALL}")
     return names
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0")
+    return number
+
+
+def _chosen_kernels(args: argparse.Namespace) -> str:
+    """One regular expression for all kernels that are to be checked."""
+    return _kernel_pattern([*args.kernel_name, *(f"regex={e}" for e in args.kernel_regex)])
 
 
 def _kernel_pattern(forms: Sequence[str]) -> str:

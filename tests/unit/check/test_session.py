@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,3 +74,16 @@ def test_a_store_in_bounds_is_silent(count):
     with bench(PTX) as made:
         made.run("store", (1,), (64,), made.buffer(4 * count), np.uint32(count))
         assert made.found() == []
+
+
+def test_launches_that_were_not_asked_for(tmp_path, stray):
+    path = tmp_path / "findings"
+    entries = [{"type": "finding", **replace(stray, launch=k).as_json()} for k in (0, 1, 2, 3)]
+    path.write_text("".join(json.dumps(e) + "\n" for e in entries))
+    counts = {
+        (first, last): sum(
+            f.count for f in read_findings(path, first_launch=first, last_launch=last)[0]
+        )
+        for first, last in ((1, 0), (2, 0), (2, 2), (4, 0))
+    }
+    assert counts == {(1, 0): 4, (2, 0): 3, (2, 2): 2, (4, 0): 1}
