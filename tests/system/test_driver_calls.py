@@ -97,13 +97,16 @@ class TestContext:
     def test_the_primary_context_counts_its_users(self):
         cuda, handle, flags, active = Cuda(), c_void_p(), c_uint32(), c_int()
         cuda.Init(0)
+        cuda.DevicePrimaryCtxGetState(0, byref(flags), byref(active))
+        kept = active.value  # by a runtime that other tests of this process used
         cuda.DevicePrimaryCtxRetain(byref(handle), 0)
         cuda.DevicePrimaryCtxGetState(0, byref(flags), byref(active))
         assert active.value == 1
         cuda.DevicePrimaryCtxRelease_v2(0)
         cuda.DevicePrimaryCtxGetState(0, byref(flags), byref(active))
-        assert active.value == 0
-        assert cuda.code("DevicePrimaryCtxRelease_v2", 0) == INVALID_CONTEXT
+        assert active.value == kept
+        if not kept:
+            assert cuda.code("DevicePrimaryCtxRelease_v2", 0) == INVALID_CONTEXT
 
     def test_limits_are_kept(self):
         with context() as cuda:
