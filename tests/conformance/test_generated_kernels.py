@@ -46,7 +46,7 @@ def test_generated(
     first: int,
     reference: Engine,
     arena: Arena,
-    quick: None,  # noqa: ARG001  a fixture
+    quick: None,
 ) -> None:
     """In chunks: both worlds in little text."""
     for seed in range(first, first + BATCH):

@@ -10,7 +10,18 @@ are ``c_void_p``, structures by value are integers of their size.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ctypes import Structure, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint32, c_uint64, c_ushort, c_void_p
+from ctypes import (
+    Structure,
+    c_float,
+    c_int,
+    c_size_t,
+    c_ubyte,
+    c_uint,
+    c_uint32,
+    c_uint64,
+    c_ushort,
+    c_void_p,
+)
 from typing import Any, Final
 
 
