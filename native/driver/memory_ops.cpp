@@ -1,4 +1,5 @@
 // Reads and writes of single words of memory by a stream: write value, wait value, batches.
+#include <ctime>
 #include <type_traits>
 
 #include "blocks.h"
@@ -29,6 +30,18 @@ template <typename Word> bool holds(CUdeviceptr address, uint64_t wanted, unsign
   default:
     return static_cast<Word>(~(now | value)) != 0;
   }
+}
+
+// Work is not deferred, so the thread waits in its stream's stead, for what others write.
+template <typename Word> bool comes_true(const CUstreamBatchMemOpParams &operation) {
+  constexpr int kTries = 20'000; // of 100 us
+  for (int i = 0; i < kTries; ++i) {
+    if (holds<Word>(operation.word.address, operation.word.value, operation.word.flags))
+      return true;
+    const timespec moment{0, 100'000};
+    nanosleep(&moment, nullptr);
+  }
+  return false;
 }
 
 } // namespace
@@ -66,10 +79,10 @@ void run_memory_operation(Stream &stream, const CUstreamBatchMemOpParams &operat
     return;
   case CU_STREAM_MEM_OP_WAIT_VALUE_32:
   case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-    if (wide ? holds<uint64_t>(address, value, operation.word.flags)
-             : holds<uint32_t>(address, value, operation.word.flags))
+    if (wide ? comes_true<uint64_t>(operation) : comes_true<uint32_t>(operation))
       return;
-    note("a stream waits for a memory value that is not there yet; work is not deferred here");
+    note("a stream waits for a memory value that nobody writes; work is not deferred here, so it "
+         "has to come from another thread or process");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   default:
     return; // work runs in order, which is all that barriers and flushes ask for

@@ -142,6 +142,8 @@ static const DeviceAttribute kAttributes0[] = {
     {141, 1},
     {142, 1},
     {143, 0},
+    {144, 1},
+    {145, 1},
 };
 
 static const DeviceAttribute kAttributes1[] = {
@@ -281,6 +283,8 @@ static const DeviceAttribute kAttributes1[] = {
     {141, 1},
     {142, 1},
     {143, 0},
+    {144, 1},
+    {145, 1},
 };
 
 static const DeviceAttribute kAttributes2[] = {
@@ -420,6 +424,8 @@ static const DeviceAttribute kAttributes2[] = {
     {141, 1},
     {142, 1},
     {143, 0},
+    {144, 1},
+    {145, 1},
 };
 
 static const DeviceAttribute kAttributes3[] = {
@@ -559,6 +565,8 @@ static const DeviceAttribute kAttributes3[] = {
     {141, 1},
     {142, 1},
     {143, 0},
+    {144, 1},
+    {145, 1},
 };
 
 const DeviceModel kDeviceModels[] = {

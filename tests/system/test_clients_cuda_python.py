@@ -11,6 +11,7 @@ from tests.helpers.client_programs import cases_of, failures_of
 
 PROGRAM = "cuda_core_calls.py"
 GRAPHS = "cuda_core_graphs.py"
+MEMORY = "cuda_core_memory.py"
 ASK = """
 import ctypes
 from va100.gpu.native import library
@@ -33,6 +34,14 @@ def test_graphs_of_cuda_core():
     pytest.importorskip("nvidia.cu13", reason="needs nvidia-cuda-nvrtc")
     assert len(cases_of(GRAPHS)) == 11
     assert failures_of(GRAPHS) == []
+
+
+def test_memory_of_cuda_core():
+    core = pytest.importorskip("cuda.core", reason="needs cuda-core")
+    if not hasattr(core, "SMResourceOptions"):
+        pytest.skip("needs a cuda-core that knows pools, ranges and parts of devices")
+    assert len(cases_of(MEMORY)) == 6
+    assert failures_of(MEMORY) == []
 
 
 def test_a_runtime_inside_a_program_is_told_once_why_it_fails():

@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
 from ctypes import byref, c_bool, c_char_p, c_float, c_int, c_size_t, c_uint32, c_void_p
 from pathlib import Path
 
@@ -251,3 +252,36 @@ class TestStreamAttributes:
             assert cuda.code("StreamSetAttribute", stream, 3, value) == INVALID_VALUE
             for which in (0, 2, 4, 99):
                 assert cuda.code("StreamGetAttribute", stream, which, value) == INVALID_VALUE
+
+
+class TestWaitingForValues:
+    """``cuStreamWaitValue``: the thread waits where a stream would."""
+
+    @pytest.mark.parametrize(("width", "mode", "value"), [(32, 0, 5), (64, 1, 7), (32, 2, 6)])
+    def test_another_thread_writes_what_a_stream_waits_for(self, width, mode, value):
+        with context() as cuda:
+            pointer, current, code = c_void_p(), c_void_p(), []
+            cuda.CtxGetCurrent(byref(current))
+            cuda.MemHostAlloc(byref(pointer), 64, 2)
+            cuda.MemsetD8_v2(pointer.value, 0, 64)
+
+            def wait() -> None:
+                mine = Cuda()
+                mine.CtxSetCurrent(current)
+                code.append(
+                    mine.code(f"StreamWaitValue{width}_v2", None, pointer.value, value, mode)
+                )
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            c_uint32.from_address(pointer.value).value = value
+            thread.join()
+            assert code == [0]
+            cuda.MemFreeHost(pointer)
+
+    def test_what_nobody_writes_is_refused_after_a_while(self):
+        with context() as cuda:
+            address = cuda.allocate(64)
+            cuda.MemsetD8_v2(address, 0, 64)
+            assert cuda.code("StreamWaitValue32_v2", None, address, 1, 1) == NOT_SUPPORTED
+            assert cuda.code("StreamWaitValue32_v2", None, address + 2, 1, 1) == INVALID_VALUE

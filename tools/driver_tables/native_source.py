@@ -31,6 +31,8 @@ PROMISES: Final = {
     125: "cuIpcGetEventHandle",
     141: "cuMemCreate",
     142: "cuMemPoolExportToShareableHandle",
+    144: "cuMemPoolCreate",
+    145: "cuMemCreate",
 }
 """Attributes that promise a function: answered 0 while that function is refused."""
 

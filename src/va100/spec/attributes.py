@@ -155,6 +155,8 @@ _FIXED: Final[tuple[tuple[Source, tuple[tuple[int, str, int], ...]], ...]] = (
             (141, "HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", 1),
             (142, "HOST_NUMA_MEMORY_POOLS_SUPPORTED", 1),
             (143, "HOST_NUMA_MULTINODE_IPC_SUPPORTED", 0),
+            (144, "HOST_MEMORY_POOLS_SUPPORTED", 1),
+            (145, "HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", 1),
         ),
     ),
 )

@@ -80,10 +80,15 @@ class Misuse:
         value = self.random.choice(SMALL + ODD if wild else SMALL)
         return value & 0xFFFFFFFF if c_type in {ctypes.c_uint, ctypes.c_uint64} else value
 
-    def call(self, row) -> int:
-        """One call with arguments made up."""
+    def recover(self) -> None:
+        """A context, and no heed of streams that calls left capturing."""
         if self.lib.cuCtxSetCurrent(self.context):
             self.lib.cuCtxCreate_v2(ctypes.byref(self.context), 0, 0)
+        self.lib.cuThreadExchangeStreamCaptureMode(ctypes.byref(ctypes.c_int(2)))
+
+    def call(self, row) -> int:
+        """One call with arguments made up."""
+        self.recover()
         function = getattr(self.lib, row.name)
         pairs = zip(row.parameters, function.argtypes, strict=True)
         return function(*(self.argument(parameter, c_type) for parameter, c_type in pairs))
@@ -112,6 +117,7 @@ def main() -> None:
     unknown = [code for code in results if result_name(code) == str(code)]
     context, address, byte = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_ubyte()
     lib = misuse.lib
+    misuse.recover()
     codes = [
         lib.cuCtxCreate_v2(ctypes.byref(context), 0, 0),
         lib.cuMemAlloc_v2(ctypes.byref(address), 64),
