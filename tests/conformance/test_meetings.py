@@ -94,6 +94,25 @@ def test_two_arms(
 
 
 @pytest.mark.parametrize("count", ["", ", 64"])
+@pytest.mark.parametrize(
+    ("line", "value", "flag"),
+    [
+        ("barrier.red.popc.u32 %r9, 1{}, %p2;", 16, 0),
+        ("barrier.red.and.pred %p3, 1{}, %p2;", 0, 0),
+        ("barrier.red.or.pred %p3, 1{}, %p2;", 0, 1),
+    ],
+    ids=["popc", "and", "or"],
+)
+def test_a_reducing_barrier_in_two_arms(
+    line: str, value: int, flag: int, count: str, engine: Engine, arena: Arena
+) -> None:
+    """One lane in four of both warps votes, on both sides of the branch."""
+    got = _run(engine, arena, _text(line.format(count), line.format(count)), 64)
+    np.testing.assert_array_equal(got[:, 0], value + np.tile(ARM, 2))
+    np.testing.assert_array_equal(got[:, 1], np.full(64, flag))
+
+
+@pytest.mark.parametrize("count", ["", ", 64"])
 def test_a_barrier_in_two_arms(count: str, engine: Engine, arena: Arena) -> None:
     """The warp comes once, whatever its lanes; the other warp waits for it."""
     low = f"""

@@ -101,7 +101,9 @@ def _enter(w: Worlds, block: Block, lanes: str) -> None:
 
 def _names(operation: Operation) -> int:
     """Operand by which lanes find each other: the member mask, or the barrier's number."""
-    return -1 if effects.is_warp_sync(operation) else 0
+    if effects.is_warp_sync(operation):
+        return -1
+    return 1 if "red" in operation.modifiers else 0
 
 
 def _merged(w: Worlds, places: Sequence[_Place], operand: int, kind: PtxType) -> str:
@@ -123,13 +125,13 @@ def _chosen(c: Context, place: _Place, kind: str, vector: str, total: str) -> st
     return c.op(f"select <32 x i1> {bools}, {kind} {vector}, {kind} {total}")
 
 
-def _votes(w: Worlds, places: Sequence[_Place]) -> str:
+def _votes(w: Worlds, places: Sequence[_Place], operand: int = 1) -> str:
     """Predicates of all places as one mask."""
     c = w.c
     total = "0"
     for place in places:
         _enter(w, place.block, place.lanes)
-        cast = c.mask_of(c.predicate(c.instruction.operands[1]))
+        cast = c.mask_of(c.predicate(c.instruction.operands[operand]))
         total = c.op(f"or i32 {total}, {c.op(f'and i32 {cast}, {place.lanes}')}")
     return total
 
@@ -160,7 +162,7 @@ def _execute(
     if operation.opcode == "redux":
         return _reduce(w, operation, places, lanes)
     if effects.is_barrier(operation):
-        _synchronise(w, places, lanes, named)
+        return _synchronise(w, operation, places, lanes, named)
     return None, None
 
 
@@ -228,13 +230,17 @@ def _reduce(w: Worlds, operation: Operation, places: Sequence[_Place], lanes: st
     return c.from_vector(c.op(f"load {_WIDE}, ptr {out}, align 64"), 32), None
 
 
-def _synchronise(w: Worlds, places: Sequence[_Place], lanes: str, number: str) -> None:
-    """A barrier of the CTA: the warp comes to it once."""
+def _synchronise(
+    w: Worlds, operation: Operation, places: Sequence[_Place], lanes: str, number: str
+) -> Results:
+    """A barrier of the CTA: the warp comes to it once, with the votes of all its lanes."""
     c = w.c
     c.needs_fibers = True
+    reduces = "red" in operation.modifiers
     threads = "0"
-    if len(c.instruction.operands) > 1:
-        counts = _merged(w, places, 1, PtxType.U32)
+    before = _names(operation) + 1
+    if len(c.instruction.operands) > before + reduces:
+        counts = _merged(w, places, before, PtxType.U32)
         first = c.op(f"call i32 @llvm.cttz.i32(i32 {lanes}, i1 true)")
         threads = c.op(f"extractelement {_WIDE} {counts}, i32 {first}")
     if c.checked:
@@ -246,11 +252,31 @@ def _synchronise(w: Worlds, places: Sequence[_Place], lanes: str, number: str) -
             f"call void @va_h_check_bar(ptr %w, i32 {c.site}, i32 {lanes}, i32 {lanes}, "
             f"i32 {number}, i32 {threads}, i32 {waits})"
         )
+    if reduces:
+        return _reduced(w, operation, places, f"i32 {number}, i32 {threads}", lanes)
     c.declare("va_h_bar_wait", "declare void {}(ptr, i32, i32, i32, i32, i32)")
     c.line(
         f"call void @va_h_bar_wait(ptr %w, i32 {c.site}, i32 {number}, i32 {threads}, i32 0, "
         f"i32 {lanes})"
     )
+    return None, None
+
+
+def _reduced(
+    w: Worlds, operation: Operation, places: Sequence[_Place], barrier: str, lanes: str
+) -> Results:
+    """``bar.red``: low bits of what the scheduler gives are how many; bit 30 all, bit 31 any."""
+    c = w.c
+    votes = _votes(w, places, -1)
+    c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
+    found = c.op(
+        f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, {barrier}, i32 {votes}, i32 {lanes})"
+    )
+    if operation.combine == "popc":
+        return Value(uniform(32), base=c.op(f"and i32 {found}, {0x3FFFFFFF}")), None
+    bit = 0x40000000 if operation.combine == "and" else -0x80000000
+    holds = c.op(f"icmp ne i32 {c.op(f'and i32 {found}, {bit}')}, 0")
+    return None, Predicate(mask=c.op(f"sext i1 {holds} to i32"))
 
 
 def _write(c: Context, results: Results) -> None:

@@ -34,8 +34,7 @@ def twin_groups(flow: FlowGraph) -> tuple[tuple[int, ...], ...]:
 def _meets(operation: Operation) -> bool:
     if effects.is_warp_sync(operation):
         return not effects.needs_whole_warp(operation)
-    is_plain = not operation.modifiers & {"arrive", "red"}
-    return effects.is_barrier(operation) and is_plain
+    return effects.is_barrier(operation) and "arrive" not in operation.modifiers
 
 
 def _blocks_of(flow: FlowGraph, indices: list[int]) -> dict[int, int]:
