@@ -50,6 +50,7 @@ __global__ void gather(const float *values, int n, Results *r) {
     atomicAdd(&r->sum64, block_sum);
     while (atomicCAS(&r->lock, 0, 1) != 0) // one thread a block takes the lock
       ;
+    __threadfence(); // what the last holder wrote is seen
     r->guarded += 1;
     __threadfence();
     atomicExch(&r->lock, 0);

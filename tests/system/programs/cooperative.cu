@@ -12,8 +12,9 @@ __global__ void tiles(const int *in, int *sums, int *odd, int n) {
   const int i = block.group_index().x * block.size() + block.thread_rank();
   const int value = i < n ? in[i] : 0;
   const int sum = cg::reduce(tile, value, cg::plus<int>());
+  const int first = tile.shfl(value, 0); // by all of the tile, although one uses it
   if (tile.thread_rank() == 0)
-    sums[i / 8] = sum + tile.shfl(value, 0) * 0;
+    sums[i / 8] = sum + first * 0;
   if (value & 1) {
     const cg::coalesced_group together = cg::coalesced_threads();
     if (together.thread_rank() == 0)
