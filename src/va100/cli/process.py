@@ -8,10 +8,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import FrameType
-from typing import Final
+from typing import Any, Final, Self
 
 from va100.cli import environment
 from va100.config import Settings
@@ -27,7 +26,7 @@ def execute(
     """Run a command to its end, however it ends; its status as a shell would report it."""
     sys.stdout.flush()
     stdout = sys.stderr if output_is_json else None
-    with _signals_passed_on() as children:
+    with _SignalsPassedOn() as signals:
         try:
             child = subprocess.Popen(  # noqa: S603 -- running the user's program is the point
                 started, env=environment.child_environment(settings), stdout=stdout
@@ -37,7 +36,7 @@ def execute(
                 f"{started[0]} could not be started: {error.strerror}",
                 remedy="give an executable built for this machine",
             ) from error
-        children.append(child)
+        signals.go_to(child)
         status = _wait(child)
     if status >= 0:
         return status
@@ -47,24 +46,34 @@ def execute(
     return _SIGNALLED - status
 
 
-@contextmanager
-def _signals_passed_on() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Let children have the signals that would end us; they are put into the list."""
-    children: list[subprocess.Popen[bytes]] = []
+class _SignalsPassedOn:
+    """Lets a child have the signals that would end us, those too that come while it starts."""
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        del frame
-        if not children:
-            raise SystemExit(_SIGNALLED + number)
-        for child in children:
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._pass_on) for number in _PASSED_ON}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def go_to(self, child: subprocess.Popen[bytes]) -> None:
+        """Say who is to have them."""
+        self._child = child
+        for number in self._early:
             child.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
-    try:
-        yield children
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._child.send_signal(number)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from va100.cli import environment, run, target
+from va100.cli import environment, process, run, target
 from va100.cli.main import main
 
 REPORT = [
@@ -123,18 +124,35 @@ class TestRun:
             "environment.is_built = lambda: True; sys.exit(main(['run', sys.argv[1]]))"
         )
         body = 'trap "echo told; exit 9" TERM HUP; echo ready; while :; do read -r line; done'
-        process = subprocess.Popen(
+        started = subprocess.Popen(
             [sys.executable, "-c", script, program(body)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
-        process.stdin.write("wake\n")
-        out, _ = process.communicate()
-        assert (out, process.returncode) == ("told\n", 9)
+        assert started.stdout.readline() == "ready\n"
+        started.send_signal(number)
+        started.stdin.write("wake\n")
+        out, _ = started.communicate()
+        assert (out, started.returncode) == ("told\n", 9)
+
+    def test_a_signal_while_the_program_starts_reaches_it(self, program, monkeypatch, capfd):
+        real = process.subprocess.Popen
+        silent, writer = os.pipe()
+
+        def start(*args, **options):
+            child = real(*args, stdin=silent, **options)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return child
+
+        monkeypatch.setattr(process.subprocess, "Popen", start)
+        before = signal.getsignal(signal.SIGTERM)
+        assert main(["run", program("read -r line")]) == 128 + signal.SIGTERM
+        os.close(silent)
+        os.close(writer)
+        assert "SIGTERM" in capfd.readouterr().err
+        assert signal.getsignal(signal.SIGTERM) is before
 
     def test_broken_report_hides_nothing(self, tmp_path, capfd):
         path = tmp_path / "program"
