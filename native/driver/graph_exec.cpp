@@ -189,6 +189,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CUgrap
   condition->address = va_arena_alloc(context.device->ordinal, sizeof(uint32_t), 1);
   if (!condition->address)
     return CUDA_ERROR_OUT_OF_MEMORY;
+  *reinterpret_cast<uint32_t *>(condition->address) = 0; // nobody else's leftovers
   condition->initial = initial;
   condition->assigned = flags & kAssignDefault;
   *handle = condition->address;

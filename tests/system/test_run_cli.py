@@ -216,14 +216,15 @@ def test_a_missing_call_is_named_once(tmp_path):
     source.write_text(
         "#include <cstdio>\n"
         "int main() {\n"
-        "  cudaGraph_t graph;\n"
+        "  cudaExternalMemoryHandleDesc wanted{};\n"
+        "  cudaExternalMemory_t memory;\n"
         "  for (int i = 0; i < 3; ++i)\n"
-        "    std::puts(cudaGetErrorName(cudaGraphCreate(&graph, 0)));\n"
+        "    std::puts(cudaGetErrorName(cudaImportExternalMemory(&memory, &wanted)));\n"
         "}\n"
     )
     outcome = va100("run", source)
     assert outcome.stdout.splitlines() == ["cudaErrorNotSupported"] * 3
-    assert outcome.stderr.count("va100: cudaGraphCreate is not supported yet") == 1
+    assert outcome.stderr.count("va100: cudaImportExternalMemory is not supported yet") == 1
 
 
 @pytest.mark.usefixtures("runtime")

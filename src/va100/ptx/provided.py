@@ -10,7 +10,9 @@ from typing import Final
 PROVIDED: Final = frozenset({"vprintf", "malloc", "free", "__assertfail", "__va100_launch_grid"})
 """Names that need no definition."""
 
-_FAMILIES: Final = ("cudaCG", "__cudaCDP2", "cudaCDP2", "__nv_tex_surf_handler")
+_FAMILIES: Final = (
+    "cudaCG", "__cudaCDP2", "cudaCDP2", "cudaGraphSetConditional", "__nv_tex_surf_handler",
+)  # fmt: skip
 
 
 def is_declared_only(name: str) -> bool:
