@@ -214,7 +214,7 @@ class FunctionWriter(Worlds):
             offsets = value.shape.offsets or (0,)
             low, high = least - min(offsets), most - max(offsets)
             if not kind.is_signed:
-                low = 0
+                low = max(0, -min(offsets))
             base = c.base(value)
             if low > least:
                 bad.append(c.op(f"icmp slt i{kind.bits} {base}, {low}"))

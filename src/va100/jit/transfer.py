@@ -76,10 +76,10 @@ def _neg(_: Operation, s: Sequence[Shape]) -> Shape:
 
 def _product(operation: Operation, s: Sequence[Shape]) -> Shape:
     if "wide" in operation.modifiers:
-        bits, signed = s[0].bits * 2, operation.type.is_signed
-        return lattice.mul(
-            lattice.resize(s[0], bits, signed=signed), lattice.resize(s[1], bits, signed=signed)
-        )
+        # The fixpoint makes a literal as wide as the result: it has the width of a factor.
+        narrow, signed = operation.type.bits, operation.type.is_signed
+        a, b = (lattice.resize(_as_width(x, narrow), 2 * narrow, signed=signed) for x in s[:2])
+        return lattice.mul(a, b)
     if "hi" in operation.modifiers:
         return _pointwise(operation, s[:2])
     return lattice.mul(s[0], s[1])

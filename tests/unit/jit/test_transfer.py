@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -90,3 +92,67 @@ def test_thread_index_as_executed(block: tuple[int, ...], arena: Arena) -> None:
         loaded.close()
     tid = _threads(block)
     np.testing.assert_array_equal(got, tid["x"] | tid["y"] << 10 | tid["z"] << 20)
+
+
+# Literals that are negative, or above the signed maximum, where the product is twice as wide.
+LITERALS = [-1431655765, -5, -1, 3, 2863311531, 4294967295, 2147483648]
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+@pytest.mark.parametrize("added", [None, -7, 4294967295])
+@pytest.mark.parametrize("kind", ["u32", "s32", "u16", "s16"])
+def test_wide_products_of_lanes_and_literals(
+    run: Callable[..., list[np.ndarray]], kind: str, added: int | None, literal: int
+) -> None:
+    bits = int(kind[1:])
+    literal %= 1 << bits
+    operation = f"mul.wide.{kind}" if added is None else f"mad.wide.{kind}"
+    last = "" if added is None else f", {added}"
+    first, product = ("%r41", "%d41") if bits == 32 else ("%h11", "%r42")
+    for spelled in (literal, literal - (1 << bits)):
+        widened = "" if bits == 32 else f"cvt.u64.u{2 * bits} %d41, {product};"
+        (got,) = run(
+            "u64",
+            f"""
+    mov.u32 %r41, %tid.x;
+    cvt.u16.u32 %h11, %r41;
+    {operation} {product}, {first}, {spelled}{last};
+    bra SPREAD;
+SPREAD:
+    {widened}
+    mad.wide.u32 %d42, %r41, 8, %d60;
+    st.global.u64 [%d42], %d41;
+    ret;
+""",
+            [np.zeros(64, np.uint64)],
+            block=(64,),
+        )
+        factor = literal - (1 << bits) if kind[0] == "s" and literal >> (bits - 1) else literal
+        want = [(i * factor + (added or 0)) % (1 << 2 * bits) for i in range(64)]
+        np.testing.assert_array_equal(got, np.array(want, np.uint64))
+
+
+@pytest.mark.parametrize("start", [0, 5, 31, 100, -1])
+@pytest.mark.parametrize(
+    "widen", ["cvt.u64.u32 %d41, %r42;", "mul.wide.u32 %d41, %r42, 1;", "cvt.u64.u16 %d41, %h11;"]
+)
+def test_unsigned_values_that_fall_below_zero_in_some_lanes(
+    run: Callable[..., list[np.ndarray]], widen: str, start: int
+) -> None:
+    bits = 16 if "u16" in widen else 32
+    (got,) = run(
+        "u64 u32",
+        f"""
+    mov.u32 %r41, %tid.x;
+    sub.u32 %r42, %r61, %r41;
+    cvt.u16.u32 %h11, %r42;
+    {widen}
+    mad.wide.u32 %d42, %r41, 8, %d60;
+    st.global.u64 [%d42], %d41;
+    ret;
+""",
+        [np.zeros(64, np.uint64), np.int32(start)],
+        block=(64,),
+    )
+    want = [(start - i) % (1 << bits) for i in range(64)]
+    np.testing.assert_array_equal(got, np.array(want, np.uint64))
