@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from va100.driver.names import short_name
 from va100.gpu.arena import Arena
 from va100.gpu.launch import LoadedModule
 from va100.jit.engine import JitEngine
@@ -117,7 +118,7 @@ def main() -> int:
         block = Dim3(*limit)
         whole = seconds(text, kernel.name, block, chunks=False)
         apart = seconds(text, kernel.name, block, chunks=True)
-        name = kernel.name if len(kernel.name) < 40 else f"{kernel.name[:18]}…{kernel.name[-18:]}"
+        name = short_name(kernel.name).partition("<")[0].rpartition("::")[2]
         print(
             f"| {name} | {count:,} | {len(flow.blocks)} | {whole:.2f} | {apart:.2f} "
             f"| {whole / apart:.1f} |",
