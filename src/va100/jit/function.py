@@ -452,7 +452,7 @@ class FunctionWriter(Worlds):
                 self._loop_back(block, target, mask)
                 return
         for target, mask in edges:
-            if target == block.index + 1:
+            if target == block.index + 1 and not self.leaves_groups:
                 some = c.op(f"icmp ne i32 {mask}, 0")
                 c.line(f"br i1 {some}, label %M{target}, label %dispatch")
                 return
@@ -523,7 +523,7 @@ class FunctionWriter(Worlds):
             return
         lanes = c.block_mask or FULL
         self._arrive(target, lanes)
-        if target is None or target > block.index + 1:
+        if target is None or target > block.index + (not self.leaves_groups):
             c.line("br label %dispatch")
         elif target == block.index + 1:
             c.line(f"br label %M{target}")
@@ -547,7 +547,7 @@ class FunctionWriter(Worlds):
     def _write_masked(self, block: Block) -> None:
         c = self.c
         c.masked, c.env = True, {}
-        c.mask_may_be_empty = False
+        c.mask_may_be_empty = self.leaves_groups = False
         self._write_masked_start(block)
         first = c.flow.operations[block.start] if block.start < block.end else None
         if first is not None and effects.is_barrier(first) and not c.is_arrive(first):

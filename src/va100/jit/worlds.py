@@ -29,6 +29,8 @@ class Worlds:
         self.small = len(self.blocks) <= 64
         self.edges: dict[str, int] = {}
         self.uses_above = False
+        self.leaves_groups = False
+        """Whether the block at hand may leave lanes behind that could go on: other groups."""
 
     # ---------------------------------------------------------- the masked world's memory
 
@@ -183,7 +185,10 @@ class Worlds:
     # ---------------------------------------------------------- waiting and coming back
 
     def _members(self, waiting: str) -> str:
-        """Live lanes the first waiting lane names in its membermask; none when none waits."""
+        """Live lanes that a waiting lane names in its membermask; none when none waits.
+
+        Where lanes name different ones: the first lane's that waits for nobody, else the first's.
+        """
         c = self.c
         alive = c.op("load i32, ptr %alive")
         if effects.needs_whole_warp(c.flow.operations[c.index]):
@@ -193,9 +198,16 @@ class Worlds:
         if value.shape.uniform:
             return c.op(f"and i32 {c.base(value)}, {alive}")
         c.declare("llvm.cttz.i32", "declare i32 {}(i32, i1)")
-        leader = c.op(f"call i32 @llvm.cttz.i32(i32 {waiting}, i1 false)")
+        away = c.op(f"and i32 {alive}, {c.op(f'xor i32 {waiting}, -1')}")
+        missing = c.op(f"and <32 x i32> {c.vector(value)}, {c.splat(away, 'i32')}")
+        complete = c.op(f"icmp eq <32 x i32> {missing}, zeroinitializer")
+        ready = c.op(f"and i32 {c.op(f'bitcast <32 x i1> {complete} to i32')}, {waiting}")
+        some = c.op(f"icmp ne i32 {ready}, 0")
+        first = c.op(f"select i1 {some}, i32 {ready}, i32 {waiting}")
+        leader = c.op(f"call i32 @llvm.cttz.i32(i32 {first}, i1 false)")
         leader = c.op(f"and i32 {leader}, 31")
         named = c.op(f"extractelement <32 x i32> {c.vector(value)}, i32 {leader}")
+        self.leaves_groups = True
         return c.op(f"and i32 {named}, {alive}")
 
     def _wait_for(self, block: Block, needed: str, passing: str) -> None:
