@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -102,10 +103,20 @@ def test_a_chunk_that_cannot_be_compiled_is_a_fault(
     assert _run(engine, parting, 5) == _want(5)
 
 
+@pytest.mark.parametrize("library", [ctypes.CDLL, ctypes.PyDLL])
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_helpers_ask_the_thread_that_launched(arena: Arena, barrier: str, workers: int) -> None:
-    """With and without stacks of their own; every CTA parts at another place."""
+def test_helpers_ask_the_thread_that_launched(
+    arena: Arena,
+    barrier: str,
+    workers: int,
+    library: type[ctypes.CDLL],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With and without stacks of their own, and by a client that keeps the interpreter's lock.
+
+    Every CTA parts at another place.
+    """
     body = f"""
     mov.u32 %r20, %ctaid.x;
     and.b32 %r21, %r20, 31;
@@ -124,6 +135,8 @@ DONE:
     try:
         place = loaded.buffer(np.zeros(ctas * LANES, np.uint32))
         engine = JitEngine(workers=workers, chunks=True)
+        core = engine._lib
+        monkeypatch.setattr(engine, "_lib", library(core._name, handle=core._handle))
         loaded.run(engine, "test", (ctas,), (LANES,), pack(place))
         got = loaded.read(place, np.uint32, ctas * LANES).reshape(ctas, LANES)
     finally:
