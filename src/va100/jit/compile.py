@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from va100.jit import abi
+from va100.jit import abi, effects
 from va100.jit.analysis import Analysis, analyse
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.calls import indirect_dispatcher, words_of
@@ -145,7 +145,7 @@ def lay_out(module: PtxModule, kernel: str) -> Layout:
     return Layout(
         functions=tuple(order),
         flows=flows,
-        symbols=collect(module, shared),
+        symbols=collect(module, shared, _reserved_bytes(flows)),
         param_offsets=offsets,
         param_bytes=size,
         frames=frames,
@@ -163,6 +163,18 @@ def param_layout(function: Function) -> tuple[dict[str, int], int]:
         offsets[param.name] = total
         total += param.size_bytes
     return offsets, total
+
+
+def _reserved_bytes(flows: Mapping[str, FlowGraph]) -> int:
+    """What the toolkit keeps for itself at the start of shared memory: ``%reserved_smem_…``."""
+    named = (
+        name
+        for flow in flows.values()
+        for instruction in flow.instructions
+        for operand in instruction.operands
+        for name in effects.registers_in(operand)
+    )
+    return 1024 if any(name.startswith("%reserved_smem") for name in named) else 0
 
 
 def _reachable(module: PtxModule, flow: FlowGraph) -> list[str]:

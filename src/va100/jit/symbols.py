@@ -37,14 +37,16 @@ def aligned(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment
 
 
-def collect(module: PtxModule, local_shared: tuple[Variable, ...] = ()) -> Symbols:
+def collect(
+    module: PtxModule, local_shared: tuple[Variable, ...] = (), reserved_bytes: int = 0
+) -> Symbols:
     """Lay out a module's names.
 
     ``local_shared`` are the shared variables declared inside the functions of one kernel; their
-    names are unique.
+    names are unique.  Shared memory begins with ``reserved_bytes`` that no variable takes.
     """
     ordinals = global_ordinals(module)
-    shared, total = _shared_layout((*module.variables, *local_shared))
+    shared, total = _shared_layout((*module.variables, *local_shared), reserved_bytes)
     functions: dict[str, Function] = {}
     for function in module.functions:
         if function.body is not None or function.name not in functions:
@@ -61,9 +63,11 @@ def global_ordinals(module: PtxModule) -> dict[str, int]:
     return {name: k for k, name in enumerate(names)}
 
 
-def _shared_layout(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
+def _shared_layout(
+    variables: tuple[Variable, ...], reserved_bytes: int
+) -> tuple[dict[str, int], int]:
     offsets: dict[str, int] = {}
-    total = 0
+    total = reserved_bytes
     unsized: list[Variable] = []
     for variable in variables:
         if variable.space is not Space.SHARED or variable.name in offsets:

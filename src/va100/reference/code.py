@@ -24,6 +24,7 @@ from va100.ptx.program import (
     Immediate,
     Instruction,
     Operand,
+    Register,
     Symbol,
     Vector,
 )
@@ -231,7 +232,13 @@ def _lay_shared(
         variables |= {(function, name): v for name, v in flow.variables.items()}
     shared = {key: v for key, v in variables.items() if v.space is Space.SHARED}
     offsets: dict[tuple[str, str], int] = {}
-    end = 0
+    reserved = any(
+        isinstance(operand, Register) and operand.name.startswith("%reserved_smem")
+        for flow in flows.values()
+        for instruction in flow.instructions
+        for operand in _flatten(instruction.operands)
+    )
+    end = 1024 if reserved else 0  # the toolkit's own, before all variables
     for key, variable in shared.items():
         if variable.size_bytes:
             offsets[key] = align_up(end, variable.alignment_bytes)
