@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from va100.errors import UnsupportedInstruction
@@ -249,7 +249,8 @@ class Context(Emitter):
 
     def _negated_comparison(self, predicate: Predicate) -> Predicate:
         def make() -> str:
-            return self.op(f"xor <32 x i1> {self.bools_of(predicate)}, splat (i1 true)")
+            same = self.bools_of(replace(predicate))
+            return self.op(f"xor <32 x i1> {same}, splat (i1 true)")
 
         return Predicate(all_true=predicate.all_false, all_false=predicate.all_true, make=make)
 

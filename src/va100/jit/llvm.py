@@ -68,6 +68,7 @@ def optimised(
     from llvmlite import binding  # noqa: PLC0415  see above
 
     module = binding.parse_assembly(text)
+    module.verify()  # where a text is not well formed, LLVM aborts the process or does not notice
     quickly = quickly or (level == 0 and len(text) >= QUICK_CHARACTERS)
     machine = _target_machine(0 if quickly else max(level, 1))
     tuning = binding.create_pipeline_tuning_options(speed_level=level)

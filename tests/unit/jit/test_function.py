@@ -109,3 +109,34 @@ def test_guarded_barrier_is_passed_by_warps_whose_guard_is_false(run: Run) -> No
 """
     (got,) = run("u64", body, [np.zeros(96, np.uint32)], block=(96,))
     np.testing.assert_array_equal(got, [64] * 64 + [0] + [5] * 31)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+@pytest.mark.parametrize("negated", ["", "!"])
+def test_a_comparison_asked_for_under_a_branch_and_after_it(
+    run: Run, taken: int, negated: str
+) -> None:
+    """Its lanes are only compared where somebody wants them, each time anew."""
+    body = f"""
+    setp.lt.u32 %p1, %r3, %r61;
+    setp.eq.u32 %p2, %r62, 1;
+    not.pred %p3, %p1;
+    mov.u32 %r10, 7;
+    @%p2 selp.u32 %r10, 1, 2, {negated}%p1;
+    selp.u32 %r11, 30, 40, {negated}%p1;
+    @%p2 selp.u32 %r12, 100, 200, %p3;
+    selp.u32 %r13, 1000, 2000, %p3;
+    selp.u32 %r12, %r12, 0, %p2;
+    add.u32 %r10, %r10, %r11;
+    add.u32 %r10, %r10, %r12;
+    add.u32 %r10, %r10, %r13;
+    add.s64 %d1, %d60, %d0;
+    st.global.u32 [%d1], %r10;
+    ret;
+"""
+    (got,) = run("u64 u32 u32", body, [np.zeros(32, np.uint32), np.uint32(11), np.uint32(taken)])
+    below = np.arange(32) < 11
+    holds = ~below if negated else below
+    want = np.where(holds, 1, 2) if taken else 7
+    want = want + np.where(holds, 30, 40) + np.where(below, 2000, 1000)
+    np.testing.assert_array_equal(got, want + (np.where(below, 200, 100) if taken else 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from va100.jit.context import Context
@@ -51,7 +52,9 @@ def _compare_ends(c: Context, op: Operation, kind: PtxType, a: Value, b: Value) 
     condition = _COMPARE[op.compare][0 if kind.is_signed else 1]
 
     def every_lane() -> str:
-        return c.op(f"icmp {condition} <32 x i{kind.bits}> {c.vector(a)}, {c.vector(b)}")
+        # Of copies: this may be asked for where a branch has been taken, and again after it.
+        left, right = c.vector(replace(a)), c.vector(replace(b))
+        return c.op(f"icmp {condition} <32 x i{kind.bits}> {left}, {right}")
 
     how = _ENDS.get(condition[-2:])
     offsets = a.shape.offsets or ()
