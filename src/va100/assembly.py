@@ -93,7 +93,8 @@ def _checked_kernel(jit: JitEngine, number: int) -> CheckedKernel | None:
 
 def watched(settings: Settings, compiler: Compiler) -> Compiler:
     """The compiler, or one whose launches can be watched, if the settings ask for that."""
-    if not settings.trace and not settings.debug and settings.dump is None:
+    interpreted = settings.engine == "reference"
+    if not (interpreted or settings.trace or settings.debug or settings.dump is not None):
         return compiler
     # Only imported when asked for, as the oracle is.
     from va100.debug.interpreted import Relay, Structures, WatchedCompiler  # noqa: PLC0415
@@ -119,7 +120,7 @@ def watched(settings: Settings, compiler: Compiler) -> Compiler:
         debugging.begin()
         atexit.register(debugging.finish)
         watchers.append(debugging.prompt.debugger)
-    relay = Relay(watchers)
+    relay = Relay(watchers, always=interpreted)
     structures = Structures(variant=Variant, launch=Launch)
     return WatchedCompiler(compiler, ReferenceEngine(watcher=relay), relay, structures, tell)
 

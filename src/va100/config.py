@@ -84,6 +84,8 @@ class Settings:
             A variable holds what it cannot.
         """
         variables = os.environ if environment is None else environment
+        if variables.get("VA100_CHECK"):
+            require_checkable(variables.get("VA100_ENGINE", ""))
         report = variables.get("VA100_REPORT", "")
         home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH") or ""
         return cls(
@@ -136,6 +138,20 @@ class Settings:
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled
+
+
+def require_checkable(engine: str) -> None:
+    """Refuse to check what is interpreted: the checker is told by machine code.
+
+    Raises
+    ------
+    SetupError
+    """
+    if engine == "reference":
+        raise SetupError(
+            "the checker is told by the JIT's code, and VA100_ENGINE=reference interprets",
+            remedy="unset VA100_ENGINE",
+        )
 
 
 def model_name(query: str, *, origin: str) -> str:

@@ -24,6 +24,7 @@ from va100.check.suppress import read_rules, rule_for, split
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.cli.process import execute
+from va100.config import require_checkable
 from va100.errors import SetupError
 
 ALL: Final = "all"
@@ -226,6 +227,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_target(args: argparse.Namespace) -> tuple[int, SavedRun]:
     """The program's status, and all that was found."""
     settings = chosen_settings(args)
+    require_checkable(settings.engine)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
     flags = shlex.split(args.nvcc_flags)

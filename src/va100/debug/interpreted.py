@@ -45,15 +45,20 @@ class Choosing(Watcher, Protocol):
 
 
 class Relay:
-    """Tells several watchers; what a kernel printed before it faulted is not lost."""
+    """Tells several watchers; what a kernel printed before it faulted is not lost.
 
-    def __init__(self, watchers: Sequence[Choosing]) -> None:
+    ``always``: every launch is interpreted, whether somebody watches or not.
+    """
+
+    def __init__(self, watchers: Sequence[Choosing], *, always: bool = False) -> None:
         self._watchers = tuple(watchers)
+        self._always = always
 
     def wants(self, kernel: str, module: PtxModule) -> bool:
         """Whether any of them watches."""
         # Each is asked: a debugger sets its breakpoints up when it is.
-        return any([w.wants(kernel, module) for w in self._watchers])  # noqa: C419
+        wanted = [w.wants(kernel, module) for w in self._watchers]
+        return self._always or any(wanted)
 
     def before(self, moment: Moment) -> None:
         """Pass on."""
