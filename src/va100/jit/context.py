@@ -432,31 +432,6 @@ class Context(Emitter):
         )
         return p.result(bits, uniform(32))
 
-    def clean_to_store(self, value: Value) -> Value:
-        """As :meth:`clean`, looking first whether any lane holds a NaN at all: few do."""
-        if not value.dirty or value.shape.uniform or self.mask is not None or self.file_in_memory:
-            return self.clean(value)
-        look, odd, even = self.name("look"), self.name("odd"), self.name("even")
-        self.line(f"br label %{look}")
-        self.label(look)
-        before = self.vector(value)
-        floats = self.op(f"bitcast <32 x i32> {before} to <32 x float>")
-        halves = []
-        for first in (0, 16):
-            lanes = ", ".join(f"i32 {first + lane}" for lane in range(16))
-            both = f"<32 x float> {floats}, <32 x float> poison"
-            halves.append(self.op(f"shufflevector {both}, <16 x i32> <{lanes}>"))
-        pairs = self.op(f"fcmp uno <16 x float> {halves[0]}, {halves[1]}")
-        self.declare("llvm.vector.reduce.or.v16i1", "declare i1 {}(<16 x i1>)")
-        some = self.op(f"call i1 @llvm.vector.reduce.or.v16i1(<16 x i1> {pairs})")
-        self.line(f"br i1 {some}, label %{odd}, label %{even}, !prof !1")
-        self.label(odd)
-        after = self.vector(self.clean(Value(value.shape, vector=before, dirty=True)))
-        self.line(f"br label %{even}")
-        self.label(even)
-        merged = self.op(f"phi <32 x i32> [{before}, %{look}], [{after}, %{odd}]")
-        return Value(value.shape, vector=merged)
-
     # ---------------------------------------------------------- storage
 
     def shape_of(self, name: str) -> Shape:

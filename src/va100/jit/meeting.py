@@ -18,6 +18,7 @@ from va100.jit.checked import PARTED
 from va100.jit.context import Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.lattice import uniform
+from va100.jit.lower.control import reduction_found
 from va100.jit.worlds import Worlds
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import Operand, Pair
@@ -265,18 +266,14 @@ def _synchronise(
 def _reduced(
     w: Worlds, operation: Operation, places: Sequence[_Place], barrier: str, lanes: str
 ) -> Results:
-    """``bar.red``: low bits of what the scheduler gives are how many; bit 30 all, bit 31 any."""
+    """``bar.red``."""
     c = w.c
     votes = _votes(w, places, -1)
     c.declare("va_h_bar_sync", "declare i32 {}(ptr, i32, i32, i32, i32, i32)")
     found = c.op(
         f"call i32 @va_h_bar_sync(ptr %w, i32 {c.site}, {barrier}, i32 {votes}, i32 {lanes})"
     )
-    if operation.combine == "popc":
-        return Value(uniform(32), base=c.op(f"and i32 {found}, {0x3FFFFFFF}")), None
-    bit = 0x40000000 if operation.combine == "and" else -0x80000000
-    holds = c.op(f"icmp ne i32 {c.op(f'and i32 {found}, {bit}')}, 0")
-    return None, Predicate(mask=c.op(f"sext i1 {holds} to i32"))
+    return reduction_found(c, operation, found)
 
 
 def _write(c: Context, results: Results) -> None:

@@ -94,16 +94,24 @@ def _arrive(c: Context, op: Operation, number: str, threads: str, votes: str) ->
     )
 
 
-def _reduction_result(c: Context, op: Operation, result: str) -> None:
-    """Low bits: how many; bit 30: all; bit 31: any."""
-    destination = c.instruction.operands[0]
+def reduction_found(
+    c: Context, op: Operation, result: str
+) -> tuple[Value | None, Predicate | None]:
+    """What a ``bar.red`` gives.  Low bits: how many; bit 30: all; bit 31: any."""
     if op.combine == "popc":
-        count = c.op(f"and i32 {result}, {0x3FFFFFFF}")
-        c.write(destination, Value(uniform(32), base=count))
-        return
+        return Value(uniform(32), base=c.op(f"and i32 {result}, {0x3FFFFFFF}")), None
     bit = 0x40000000 if op.combine == "and" else -0x80000000
     found = c.op(f"icmp ne i32 {c.op(f'and i32 {result}, {bit}')}, 0")
-    c.write_predicate(destination, Predicate(scalar=found))
+    return None, Predicate(scalar=found)
+
+
+def _reduction_result(c: Context, op: Operation, result: str) -> None:
+    destination = c.instruction.operands[0]
+    count, holds = reduction_found(c, op, result)
+    if count is not None:
+        c.write(destination, count)
+    if holds is not None:
+        c.write_predicate(destination, holds)
 
 
 def _fence(c: Context, op: Operation) -> None:

@@ -287,7 +287,7 @@ def _lower_st(c: Context, op: Operation) -> None:
         return
     sources = _elements(c.instruction.operands[1])
     access = _access(c, op, operand, len(sources), write=True)
-    store(c, access, [c.clean_to_store(c.read_sized(s, op.type)) for s in sources])
+    store(c, access, [c.clean(c.read_sized(s, op.type)) for s in sources])
 
 
 def store(c: Context, access: Access, values: Sequence[Value]) -> None:
