@@ -19,7 +19,7 @@ static_assert(offsetof(va_warp, dynamic_bytes) == 80);
 static_assert(offsetof(va_warp, local_stride) == 84);
 static_assert(offsetof(va_warp, gridid) == 88);
 static_assert(offsetof(va_warp, envreg12) == 96);
-static_assert(offsetof(va_warp, sample) == 112);
+static_assert(offsetof(va_warp, more) == 112);
 static_assert(offsetof(va_warp, stack_limit) == 120);
 static_assert(offsetof(va_warp, regions) == 136);
 static_assert(sizeof(va_region) == 32);

@@ -28,9 +28,13 @@ uint64_t g_sequence = 0;
 }  // namespace
 
 void print(va_warp *view, const std::string &text) {
-  Cta *cta = warp_of(view)->cta;
+  const Cta *cta = warp_of(view)->cta;
+  // Not cta->index, which is that of the first where a call runs several.
+  const va_warp &first = cta->warps[0].view;
+  const uint32_t *grid = cta->worker->launch->request->grid;
+  uint64_t index = first.ctaid[0] + grid[0] * (first.ctaid[1] + uint64_t{grid[1]} * first.ctaid[2]);
   std::lock_guard<std::mutex> lock(g_output_mutex);
-  g_pending[{cta->index, view->warp_id, g_sequence++}] = text;
+  g_pending[{index, view->warp_id, g_sequence++}] = text;
 }
 
 void flush_output(Launch *) {

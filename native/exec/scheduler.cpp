@@ -123,10 +123,17 @@ struct Place {
     smid = static_cast<uint32_t>(index % std::max(request->sm_count, 1u));
   }
 
-  // On to the next CTA, without a division.
-  void step(const va_launch *request) {
-    if (++smid >= request->sm_count) smid = 0;
-    if (++ctaid[0] < request->grid[0]) return;
+  // CTAs from here on that differ in ctaid.x and smid only.
+  uint64_t row(const va_launch *request) const {
+    return std::min(request->grid[0] - ctaid[0], std::max(request->sm_count, 1u) - smid);
+  }
+
+  // On by some CTAs, not past the end of their row, without a division.
+  void step(const va_launch *request, uint64_t count) {
+    smid += static_cast<uint32_t>(count);
+    if (smid >= request->sm_count) smid = 0;
+    ctaid[0] += static_cast<uint32_t>(count);
+    if (ctaid[0] < request->grid[0]) return;
     ctaid[0] = 0;
     if (++ctaid[1] < request->grid[1]) return;
     ctaid[1] = 0;
@@ -137,14 +144,11 @@ struct Place {
 // Give a CTA the fields in which CTAs of a grid differ.  Machine code looks for them in the first
 // warp it is called with: for a whole CTA that is one view.
 void number(Cta *cta, uint64_t index, const Place &place, size_t views) {
-  uint32_t every = cta->worker->launch->request->sample_every;
   cta->index = index;
-  uint64_t sample = every && static_cast<uint32_t>(index * 0x9E3779B97F4A7C15ull >> 40) % every == 0;
   for (size_t i = 0; i < views; i++) {
     va_warp &view = cta->warps[i].view;
     std::memcpy(view.ctaid, place.ctaid, sizeof view.ctaid);
     view.smid = place.smid;
-    view.sample = sample;
   }
 }
 
@@ -177,12 +181,16 @@ void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
   Launch *launch = cta->worker->launch;
   const va_launch *request = launch->request;
   va_warp_function enter = request->variant->enter;
+  const bool goes_on = (request->variant->flags & VA_GOES_ON) && !launch->shared_bytes;
   Place place(request, first);
-  for (uint64_t index = first; index < last; index++) {
+  uint64_t count = 1;
+  for (uint64_t index = first; index < last; index += count) {
+    if (goes_on) count = std::min(last - index, place.row(request));
     number(cta, index, place, 1);
+    cta->warps[0].view.more = count - 1;
     clear_shared(cta);
     enter(&cta->warps[0].view, launch->warps_per_cta);
-    place.step(request);
+    place.step(request, count);
   }
 }
 

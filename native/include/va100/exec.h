@@ -37,13 +37,14 @@ typedef struct va_warp {
   uint64_t gridid;            /*  88 */
   uint64_t envreg12;          /*  96 cooperative-launch workspace, (envreg1 << 32) | envreg2 */
   void *scheduler;            /* 104 private */
-  uint64_t sample;            /* 112 non-zero: count sectors and banks in this CTA */
+  uint64_t more;              /* 112 CTAs that machine code goes on to by itself: VA_GOES_ON */
   uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
   uint64_t clock;             /* 128 instructions issued so far, where a kernel looks at the time */
   va_region *regions;         /* 136 this worker's regions of the variant, by slot */
 } va_warp;
 
-/* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart. */
+/* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart.
+ * A variant that goes on does the same for `more` further CTAs, each one further in x and one SM on. */
 #define VA_WARP_STRIDE 256
 typedef void (*va_warp_function)(va_warp *first, uint32_t count);
 
@@ -51,7 +52,8 @@ enum va_variant_flags {
   VA_USES_BARRIERS = 1, /* warps need stacks of their own */
   VA_ORDERED = 2,       /* result depends on the order of CTAs: one worker */
   VA_FREES = 4,         /* frees memory: no region may be remembered */
-  VA_INTERPRETED = 8    /* no machine code: the backend runs launches, to be watched */
+  VA_INTERPRETED = 8,   /* no machine code: the backend runs launches, to be watched */
+  VA_GOES_ON = 16       /* one call may run several CTAs that are neighbours in x */
 };
 
 /* A function compiled in chunks: numbers below `block_count` are converged blocks, then come masked

@@ -21,7 +21,7 @@ SHARED_BYTES: Final = 76
 DYNAMIC_BYTES: Final = 80
 GRIDID: Final = 88
 ENVREG12: Final = 96
-SAMPLE: Final = 112
+MORE: Final = 112
 STACK_LIMIT: Final = 120
 CLOCK: Final = 128
 REGIONS: Final = 136
@@ -34,7 +34,7 @@ WARP_STRIDE: Final = 256
 PER_WARP: Final = frozenset({WARP_ID, LIVE, LOCAL, STACK_LIMIT})
 """Fields in which the warps of a CTA differ."""
 
-PER_CTA: Final = frozenset({CTAID, CTAID + 4, CTAID + 8, SMID, SAMPLE})
+PER_CTA: Final = frozenset({CTAID, CTAID + 4, CTAID + 8, SMID})
 """Fields that change from CTA to CTA: only a CTA's first warp need have them."""
 
 FAULT_TRAP: Final = 3
@@ -44,5 +44,6 @@ FAULT_DEADLOCK: Final = 6
 USES_BARRIERS: Final = 1
 ORDERED: Final = 2
 FREES: Final = 4
+GOES_ON: Final = 16
 
 SPACE_CODES: Final = {"generic": 0, "global": 1, "shared": 2, "local": 3, "const": 1}

@@ -36,6 +36,8 @@ class BlockCounts:
             for block in self.blocks:
                 self.c.storage_lines.append(f"  %count.{block.index} = alloca i64")
                 self.c.line(f"store i64 0, ptr %count.{block.index}")
+            self.c.storage_lines.append("  %count.warps = alloca i64")
+            self.c.line("store i64 0, ptr %count.warps")
 
     def enter(self, block: Block, slot: int, mask: str | None) -> None:
         """A block begins: ``slot`` 0 with all lanes, 1 with those of a mask."""
@@ -64,12 +66,20 @@ class BlockCounts:
         if self.in_registers and self._counted_elsewhere(block):
             self._step(block, -1)
 
+    def turn(self) -> None:
+        """All warps of a CTA have run."""
+        if self.in_registers:
+            c = self.c
+            old = c.op("load i64, ptr %count.warps")
+            warps = c.op("zext i32 %count to i64")
+            c.line(f"store i64 {c.op(f'add i64 {old}, {warps}')}, ptr %count.warps")
+
     def flush(self) -> None:
         """Add what was summed in registers to the worker's counters."""
         if not self.in_registers:
             return
         c = self.c
-        before = c.op("zext i32 %count to i64")
+        before = c.op("load i64, ptr %count.warps")
         for block in self.blocks:
             total = c.op(f"load i64, ptr %count.{block.index}")
             if self._counted_elsewhere(block):

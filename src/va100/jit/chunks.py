@@ -102,7 +102,7 @@ class ChunkContext(Context):
     def begin_chunk(self) -> None:
         """Forget what was declared and read for the chunk before."""
         self.scratch, self.scratch_names = [], set()
-        self.fields, self.field_lines = set(), []
+        self.fields, self.field_lines, self.cta_lines = set(), [], []
         self.parameters = 0
         self._regions_of = {}
 
@@ -239,8 +239,9 @@ class ChunkWriter(FunctionWriter):
         body, c.lines = c.lines, []
         body += self._stops(body, entries.values())
         start = [f"  switch i32 %code, label %nowhere [{cases}]", "nowhere:", "  unreachable"]
-        used = _used((*c.field_lines, *c.scratch, *body))
-        known = [*self._known_names(used), *c.scratch, *c.field_lines]
+        fields = [*c.field_lines, *c.cta_lines]
+        used = _used((*fields, *c.scratch, *body))
+        known = [*self._known_names(used), *c.scratch, *fields]
         head = f"define i32 @{symbol}(ptr noundef %w, ptr noalias noundef %s, i32 %code) #0 {{"
         return "\n".join([head, "entry:", *known, *start, *body, "}"])
 
@@ -270,7 +271,7 @@ class ChunkWriter(FunctionWriter):
         """Definitions of the names that stand for places in the frame."""
         lines = []
         for name, (kind, at) in _LOADED.items():
-            if name in used or (name == "%w0" and self.c.field_lines):
+            if name in used:
                 lines.append(f"  {name}.at = getelementptr i8, ptr %s, i64 {at}")
                 lines.append(f"  {name} = load {kind}, ptr {name}.at")
         for name in sorted(used):

@@ -301,6 +301,7 @@ def write_kernel(
         parts.append(_dispatcher(module, layout, count))
         declared["va_h_bad_call"] = "declare void @va_h_bad_call(ptr, i32, i64) cold"
     flags |= abi.FREES if "va_h_free" in declared else 0
+    flags |= 0 if options.checked or chunked else abi.GOES_ON
     text = "\n\n".join([*declared.values(), *parts]) + _TAIL
     if chunked:  # masked chunks are modules of their own, and call the same functions
         text = text.replace("define internal ", "define ")

@@ -84,6 +84,8 @@ class Context(Emitter):
         self.storage_lines: list[str] = []
         self.storage_start: list[str] = []
         self.field_lines: list[str] = []
+        self.cta_lines: list[str] = []
+        """As field_lines, of what changes from CTA to CTA."""
         self.fields: set[str] = set()
         self.file_in_memory = len(analysis.blocks) > MOST_BLOCKS_IN_REGISTERS
         self.file_lines: list[str] = []
@@ -492,19 +494,22 @@ class Context(Emitter):
     # ---------------------------------------------------------- the warp's view of the machine
 
     def field(self, offset: int, kind: str) -> str:
-        """A field of the warp structure, which does not change while the kernel runs.
+        """A field of the warp structure, which does not change while a CTA runs.
 
         Most are the same for all warps of a CTA and are read once.
         """
+        per_cta = offset in abi.PER_CTA  # one call may run several
+        fixed = "" if per_cta else ", !invariant.load !0"
         if offset in abi.PER_WARP or not self.hoists:
             where = self.op(f"getelementptr i8, ptr {self._view_of(offset)}, i64 {offset}")
-            return self.op(f"load {kind}, ptr {where}, !invariant.load !0")
+            return self.op(f"load {kind}, ptr {where}{fixed}")
         name = f"%field.{offset}"
         if name not in self.fields:
             self.fields.add(name)
-            self.field_lines += [
+            lines = self.cta_lines if per_cta else self.field_lines
+            lines += [
                 f"  {name}.at = getelementptr i8, ptr %w0, i64 {offset}",
-                f"  {name} = load {kind}, ptr {name}.at, !invariant.load !0",
+                f"  {name} = load {kind}, ptr {name}.at{fixed}",
             ]
         return name
 

@@ -116,6 +116,9 @@ class FunctionWriter(Worlds):
             c.line(name)
         if c.is_kernel:
             c.lines += c.field_lines
+            c.line("br label %cta")
+            c.label("cta")
+            c.lines += c.cta_lines
             c.line("br label %warp")
         else:
             self._write_stack_check()
@@ -146,7 +149,7 @@ class FunctionWriter(Worlds):
         c = self.c
         c.label("warp")
         if c.is_kernel:
-            c.line("%i = phi i32 [0, %entry], [%next, %warp_done]")
+            c.line("%i = phi i32 [0, %cta], [%next, %warp_done]")
             step = c.op("zext i32 %i to i64")
             step = c.op(f"mul i64 {step}, {abi.WARP_STRIDE}")
             c.line(f"%w = getelementptr i8, ptr %w0, i64 {step}")
@@ -178,10 +181,28 @@ class FunctionWriter(Worlds):
             c.label("warp_done")
             c.line("%next = add i32 %i, 1")
             more = c.op("icmp ult i32 %next, %count")
-            c.line(f"br i1 {more}, label %warp, label %finish")
-            c.label("finish")
-            self.counts.flush()
-            c.line("ret void")
+            c.line(f"br i1 {more}, label %warp, label %cta_done")
+            c.label("cta_done")
+            self._write_cta_end()
+
+    def _write_cta_end(self) -> None:
+        """On to the next CTA of the row, or back to the scheduler."""
+        c = self.c
+        self.counts.turn()
+        left = c.op(f"load i64, ptr {self._at(abi.MORE)}")
+        c.line(f"br i1 {c.op(f'icmp eq i64 {left}, 0')}, label %finish, label %next_cta")
+        c.label("next_cta")
+        c.line(f"store i64 {c.op(f'sub i64 {left}, 1')}, ptr {self._at(abi.MORE)}")
+        for place in (abi.CTAID, abi.SMID):
+            old = c.op(f"load i32, ptr {self._at(place)}")
+            c.line(f"store i32 {c.op(f'add i32 {old}, 1')}, ptr {self._at(place)}")
+        c.line("br label %cta")
+        c.label("finish")
+        self.counts.flush()
+        c.line("ret void")
+
+    def _at(self, offset: int) -> str:
+        return self.c.op(f"getelementptr i8, ptr %w0, i64 {offset}")
 
     # ---------------------------------------------------------- converged blocks
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.engines import load, pack
 from tests.helpers.kernels import kernel
-from va100.errors import Deadlock
+from va100.errors import Deadlock, TrapExecuted
 from va100.gpu.arena import Arena
 from va100.jit.engine import JitEngine
 
@@ -376,3 +376,56 @@ def test_orders_are_shuffled_on_request_and_repeat(barrier: str) -> None:
     # Whole warps still act together, and each CTA's warps stay in their CTA.
     warps = np.array(others[1][1]).reshape(-1, 32)
     np.testing.assert_array_equal(warps - warps[:, :1], np.arange(32) + 0 * warps[:, :1])
+
+
+NEIGHBOURS = """
+    mov.u32 %r4, %ctaid.y;
+    mov.u32 %r5, %ctaid.z;
+    call (%r6), where, ();
+    mad.lo.u32 %r7, %r5, 3, %r4;
+    mad.lo.u32 %r7, %r7, 250, %r6;
+    mov.u32 %r8, %tid.x;
+    mad.lo.u32 %r9, %r7, 64, %r8;
+    mul.wide.u32 %d5, %r9, 8;
+    add.s64 %d5, %d60, %d5;
+    mov.u32 %r10, %ctaid.x;
+    mov.u32 %r11, %smid;
+    shl.b32 %r12, %r10, 16;
+    or.b32 %r12, %r12, %r11;
+    st.global.v2.u32 [%d5], {%r12, %r7};
+"""
+WHERE = """
+.func (.reg .b32 %x) where()
+{
+    mov.u32 %x, %ctaid.x;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_ctas_that_one_call_runs_have_places_of_their_own(barrier: str, workers: int) -> None:
+    # Rows longer than the chip has SMs, and several of them.
+    grid = (250, 3, 2)
+    text = kernel("test", "u64", barrier + NEIGHBOURS + "ret;", before=WHERE)
+    (got,), outcome = _run(text, [_zeros(1500 * 64 * 2)], grid=grid, block=(64,), workers=workers)
+    cta = np.arange(1500).repeat(64)
+    words = got.reshape(-1, 2)
+    np.testing.assert_array_equal(words[:, 1], cta)
+    np.testing.assert_array_equal(words[:, 0] >> 16, cta % 250)
+    np.testing.assert_array_equal(words[:, 0] & 0xFFFF, cta % 108)
+    assert outcome.counters.warp_count == 3000
+    assert outcome.counters.opcode_instructions["st.global.v2.u32"] == 3000
+
+
+def test_a_fault_within_a_row_names_its_cta() -> None:
+    body = """
+    mov.u32 %r4, %ctaid.x;
+    setp.eq.u32 %p1, %r4, 777;
+    @%p1 trap;
+    ret;
+"""
+    with pytest.raises(TrapExecuted) as caught:
+        _run(kernel("test", "u64", body), [_zeros(1)], grid=(1000, 2), block=(96,))
+    assert caught.value.cta == (777, 0, 0)
