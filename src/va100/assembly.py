@@ -157,5 +157,5 @@ def _finish(backend: Backend, settings: Settings, session: Session | None) -> No
     if session is not None:
         session.finish()
     if settings.report is not None:
-        finish_report(settings.report, backend)
+        finish_report(settings.report, backend, in_full=settings.profile)
     backend.unregister()

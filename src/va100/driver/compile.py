@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
@@ -25,7 +25,7 @@ from va100.ptx.parser import parse
 from va100.ptx.program import PtxModule
 from va100.ptx.verify import unsupported, verify
 from va100.spec.model import ChipSpec
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
 SUCCESS: Final = 0
 _STATUS: Final = (
@@ -56,6 +56,10 @@ class Variant(Protocol):
 
     def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
         """What the launch's block counters amount to."""
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """What of them each source line is answerable for; empty where nothing tells."""
+        ...
+
         ...
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
@@ -286,9 +290,14 @@ class Backend:
         config = config_of(record)
         counters = variant.counters(record.counters[: record.counter_count], config)
         return estimate(
-            replace(counters, footprint_bytes=float(record.footprint_bytes)),
-            config, variant.resources, self.chip,
-            kernel=self.kernels[record.compiler_id].title,
+            self.counters(record), config_of(record), self.variants[record.variant_id].resources,
+            self.chip, kernel=self.kernels[record.compiler_id].title,
+    def counters(self, record: LaunchRecord) -> Counters:
+        """What a finished launch did."""
+        variant = self.variants[record.variant_id]
+        counters = variant.counters(record.counters[: record.counter_count], config_of(record))
+        return replace(counters, footprint_bytes=float(record.footprint_bytes))
+
         )  # fmt: skip
 
     def _price(self, records: Any, count: int) -> int:
