@@ -286,9 +286,6 @@ class Backend:
 
     def estimate(self, record: LaunchRecord) -> KernelEstimate:
         """What an A100 would take for a finished launch."""
-        variant = self.variants[record.variant_id]
-        config = config_of(record)
-        counters = variant.counters(record.counters[: record.counter_count], config)
         return estimate(
             self.counters(record), config_of(record), self.variants[record.variant_id].resources,
             self.chip, kernel=self.kernels[record.compiler_id].title,
