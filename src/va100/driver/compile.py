@@ -56,10 +56,10 @@ class Variant(Protocol):
 
     def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
         """What the launch's block counters amount to."""
-    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
-        """What of them each source line is answerable for; empty where nothing tells."""
         ...
 
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """What of them each source line is answerable for; empty where nothing tells."""
         ...
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
@@ -289,13 +289,13 @@ class Backend:
         return estimate(
             self.counters(record), config_of(record), self.variants[record.variant_id].resources,
             self.chip, kernel=self.kernels[record.compiler_id].title,
+        )  # fmt: skip
+
     def counters(self, record: LaunchRecord) -> Counters:
         """What a finished launch did."""
         variant = self.variants[record.variant_id]
         counters = variant.counters(record.counters[: record.counter_count], config_of(record))
         return replace(counters, footprint_bytes=float(record.footprint_bytes))
-
-        )  # fmt: skip
 
     def _price(self, records: Any, count: int) -> int:
         def act() -> None:

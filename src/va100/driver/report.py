@@ -73,29 +73,6 @@ def finish_report(path: Path, backend: Backend, *, in_full: bool = False) -> Non
     _append(path, [*lines, {"type": "end"}])
 
 
-def append_launches(path: Path, backend: Backend, first: int) -> int:
-    """Write the launches of this process from one on, and tell the number of the next.
-
-    Those that the driver no longer keeps are passed over.
-    """
-    library().va_driver_launches_dropped.restype = ctypes.c_uint64
-    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    dropped = int(library().va_driver_launches_dropped())
-    following = max(first, dropped)
-    for launch in _logged(
-        library().va_driver_launches, _DriverLaunch, first=following - dropped
-    ):
-        _count(groups, backend, launch)
-        following += 1
-    if groups:
-        _append(path, map(_with_mean, groups.values()))
-    return following
-
-
-def _with_mean(group: dict[str, Any]) -> dict[str, Any]:
-    return {**group, "mean_s": group["total_s"] / group["count"]}
-
-
 def _append(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
