@@ -131,8 +131,9 @@ def connect() -> Backend:
     settings = Settings.from_environment()
     jit = _jit(settings)
     backend = Backend(
-        compiler=watched(settings, JitCompiler(jit)), chip=settings.chip, fault_type=Fault
-    )
+        compiler=watched(settings, JitCompiler(jit)), chip=settings.chip, fault_type=Fault,
+        keep=jit.keep_facts,
+    )  # fmt: skip
     backend.register()
     if settings.report is not None:
         begin_report(

@@ -398,6 +398,10 @@ class JitEngine:
         """What was found out about a module in an earlier process, or is found out now."""
         return self._kept(key_of("module", generation(), self.fingerprint(module)), make)
 
+    def keep_facts(self, text: str, make: Callable[[], bytes]) -> bytes:
+        """What was found out about a text before it is a module, as :meth:`remembered`."""
+        return self._kept(key_of("text", generation(), text), make)
+
     def _kept(self, key: str, make: Callable[[], bytes]) -> bytes:
         kept = self._cache.get(key)
         if kept is None:
