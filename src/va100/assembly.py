@@ -131,8 +131,9 @@ def connect() -> Backend:
     settings = Settings.from_environment()
     jit = _jit(settings)
     backend = Backend(
-        compiler=watched(settings, JitCompiler(jit)), chip=settings.chip, fault_type=Fault
-    )
+        compiler=watched(settings, JitCompiler(jit)), chip=settings.chip, fault_type=Fault,
+        keep=jit.keep_facts,
+    )  # fmt: skip
     backend.register()
     if settings.report is not None:
         begin_report(
@@ -157,5 +158,5 @@ def _finish(backend: Backend, settings: Settings, session: Session | None) -> No
     if session is not None:
         session.finish()
     if settings.report is not None:
-        finish_report(settings.report, backend)
+        finish_report(settings.report, backend, in_full=settings.profile)
     backend.unregister()

@@ -33,6 +33,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_SHUFFLE": "seed of another order of CTAs and warps; 0: as they are numbered",
     "VA100_ENGINE": "jit, or reference for the slow oracle",
     "VA100_REPORT": "file that a program's launches are written to at its exit",
+    "VA100_PROFILE": "1: every counter and source line of each launch is written there, too",
     "VA100_LOG": "1: say which calls are refused and which images load",
     "VA100_CACHE_DIR": "where compiled programs are kept",
     "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
@@ -71,6 +72,8 @@ class Settings:
     """Where a core dump of a fault goes; none: no dumps."""
     shuffle: int = 0
     """Seed of another order of CTAs and warps; 0: as they are numbered."""
+    profile: bool = False
+    """Whether the report tells every counter and source line of each launch."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
 
@@ -104,6 +107,7 @@ class Settings:
             trace=variables.get("VA100_TRACE", ""),
             dump=_path(variables.get("VA100_DUMP", "")),
             shuffle=_number(variables, "VA100_SHUFFLE", 0, least=0, most=MOST_SHUFFLE),
+            profile=variables.get("VA100_PROFILE", "0") not in ("", "0"),
             debug=variables.get("VA100_DEBUG", ""),
         )
 
@@ -135,6 +139,8 @@ class Settings:
             spelled["VA100_TRACE"] = self.trace
         if self.dump is not None:
             spelled["VA100_DUMP"] = str(self.dump)
+        if self.profile:
+            spelled["VA100_PROFILE"] = "1"
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled

@@ -60,6 +60,16 @@ class LaunchConfig:
         return -(-self.block.size // WARP_SIZE)
 
 
+class SourceLine(NamedTuple):
+    """A line that instructions came from: of a source file, or of the PTX where none is known."""
+
+    file: str
+    """Empty for a line of the PTX."""
+    line: int
+    text: str = ""
+    """Of a line of the PTX, which nobody could read elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelResources:
     """What one thread or one CTA of a kernel needs of an SM."""
@@ -77,6 +87,7 @@ class Counters:
 
     Instruction counts are per warp issue (as hardware counts them) unless named ``thread_``.
     Bytes are requested by threads; sectors are the 32-byte pieces those requests touched.
+    Requests, sectors and wavefronts are of loads and stores together; those of stores are a part.
     ``footprint_bytes`` is how much memory the launch can reach, 0 when unknown; it touches at most
     that much.  ``sampled_fraction`` is the part of the CTAs on which sectors, banks and lines were
     counted; those counts are already scaled to the whole grid.
@@ -91,9 +102,13 @@ class Counters:
     global_store_bytes: float = 0.0
     global_requests: float = 0.0
     global_sectors: float = 0.0
+    global_store_requests: float = 0.0
+    global_store_sectors: float = 0.0
     footprint_bytes: float = 0.0
     shared_requests: float = 0.0
     shared_wavefronts: float = 0.0
+    shared_store_requests: float = 0.0
+    shared_store_wavefronts: float = 0.0
     atomic_requests: float = 0.0
     barrier_instructions: float = 0.0
     divergent_branches: float = 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -19,7 +19,7 @@ from va100.gpu.launch import Engine, KernelDescription, LoadedModule
 from va100.gpu.native import library
 from va100.gpu.watch import Moment, Watcher
 from va100.ptx.program import PtxModule
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
 INTERPRETED: Final = 8
 """``VA_INTERPRETED``"""
@@ -124,6 +124,11 @@ class WatchedVariant:
         """What a launch did."""
         del config
         return self._counters[counts[0]]
+
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """Nothing: who watches a launch has no need of sums."""
+        del counts, config
+        return {}
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
         """The exception a fault stands for."""

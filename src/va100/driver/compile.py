@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
 from va100 import errors
 from va100.driver import linking
+from va100.driver.checked import Keep, checked_module
 from va100.driver.names import short_name
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
 from va100.gpu.place import function_addresses, place_module, remove_module
 from va100.perf.kernel import KernelEstimate, estimate
-from va100.ptx.link import link, missing_functions, needs_linking, require_resolved
-from va100.ptx.parser import parse
 from va100.ptx.program import PtxModule
-from va100.ptx.verify import unsupported, verify
 from va100.spec.model import ChipSpec
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
 SUCCESS: Final = 0
 _STATUS: Final = (
@@ -56,6 +54,10 @@ class Variant(Protocol):
 
     def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
         """What the launch's block counters amount to."""
+        ...
+
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """What of them each source line is answerable for; empty where nothing tells."""
         ...
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> errors.Va100Error:
@@ -187,12 +189,14 @@ class Fault:
 class Backend:
     """Answers the driver's calls with a compiler and a chip to price on.
 
-    ``fault_type`` is the native structure of a fault, which the engine knows.
+    ``fault_type`` is the native structure of a fault, which the engine knows; ``keep`` remembers
+    what was found out about texts, over processes.
     """
 
     compiler: Compiler
     chip: ChipSpec
     fault_type: type[ctypes.Structure]
+    keep: Keep | None = None
     arena: Arena = field(default_factory=Arena)
     kernels: dict[int, _Kernel] = field(default_factory=dict)
     modules: dict[int, LoadedModule] = field(default_factory=dict)
@@ -223,9 +227,9 @@ class Backend:
     # ---------------------------------------------------------- load
 
     def load(self, handle: int, text: str, device: int) -> None:
-        """Parse, verify and place a module and report what it holds."""
-        ptx = _whole(parse(text, f"module{len(self.modules) + 1}.ptx"))
-        verify(ptx)
+        """Check and place a module and report what it holds."""
+        checked = checked_module(text, f"module{len(self.modules) + 1}.ptx", self.keep)
+        ptx = checked.ptx
         module = place_module(ptx, self.arena, device)
         self.modules[handle] = module
         lib = library()
@@ -234,7 +238,8 @@ class Backend:
             description = self.compiler.describe(ptx, kernel.name)
             compiler_id = next(self._ids)
             self.kernels[compiler_id] = _Kernel(module, kernel.name)
-            info = _kernel_info(kernel.name, compiler_id, description, ptx)
+            refusal = checked.refusals.get(kernel.name)
+            info = _kernel_info(kernel.name, compiler_id, description, ptx, refusal)
             lib.va_module_add_kernel(ctypes.c_void_p(handle), ctypes.byref(info))
             lib.va_module_add_address(
                 ctypes.c_void_p(handle), kernel.name.encode(), ctypes.c_uint64(code[kernel.name])
@@ -282,14 +287,16 @@ class Backend:
 
     def estimate(self, record: LaunchRecord) -> KernelEstimate:
         """What an A100 would take for a finished launch."""
-        variant = self.variants[record.variant_id]
-        config = config_of(record)
-        counters = variant.counters(record.counters[: record.counter_count], config)
         return estimate(
-            replace(counters, footprint_bytes=float(record.footprint_bytes)),
-            config, variant.resources, self.chip,
-            kernel=self.kernels[record.compiler_id].title,
+            self.counters(record), config_of(record), self.variants[record.variant_id].resources,
+            self.chip, kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
+
+    def counters(self, record: LaunchRecord) -> Counters:
+        """What a finished launch did."""
+        variant = self.variants[record.variant_id]
+        counters = variant.counters(record.counters[: record.counter_count], config_of(record))
+        return replace(counters, footprint_bytes=float(record.footprint_bytes))
 
     def _price(self, records: Any, count: int) -> int:
         def act() -> None:
@@ -316,14 +323,6 @@ class Backend:
         cast("Interpreted", self.variants[variant_id]).launch(request)
 
 
-def _whole(ptx: PtxModule) -> PtxModule:
-    """A module that needs nothing more: aliases followed, nothing missing."""
-    if needs_linking(ptx):
-        return link([ptx], ptx.name)
-    require_resolved(ptx)
-    return ptx
-
-
 def _link(sink: int, inputs: Any, count: int, text: Any, room: int) -> int:
     return _guarded(lambda: linking.answer(sink, inputs, count), text, room)
 
@@ -338,7 +337,11 @@ def config_of(record: LaunchRecord) -> LaunchConfig:
 
 
 def _kernel_info(
-    name: str, compiler_id: int, description: KernelDescription, ptx: PtxModule
+    name: str,
+    compiler_id: int,
+    description: KernelDescription,
+    ptx: PtxModule,
+    refusal: str | None,
 ) -> _KernelInfo:
     listed = [_Param(offset, size) for offset, size in description.params]
     params = (_Param * max(len(listed), 1))(*listed)
@@ -356,18 +359,8 @@ def _kernel_info(
         max_threads=description.max_threads,
         required_block=(ctypes.c_uint32 * 3)(*description.required_block),
         ptx_arch=_arch(ptx),
-        refusal=refusal_of(ptx, name),
+        refusal=refusal.encode() if refusal else None,
     )
-
-
-def refusal_of(ptx: PtxModule, name: str) -> bytes | None:
-    """What a kernel reaches that is not executed, told before anybody launches it."""
-    kernel = next(k for k in ptx.kernels if k.name == name)
-    found = unsupported(ptx, kernel)
-    if found:
-        return str(found[0]).encode()
-    missing = missing_functions(ptx, kernel)
-    return f"va100 has no {missing[0]}, which it calls".encode() if missing else None
 
 
 def _arch(ptx: PtxModule) -> int:

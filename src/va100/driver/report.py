@@ -8,15 +8,19 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from va100.driver.compile import Backend, LaunchRecord, config_of
+from va100.driver.detail import Details
 from va100.gpu.native import library
 from va100.units import NS
 
 _EVENT_LIMIT: Final = 20_000
+_DETAILED_LIMIT: Final = 1 << 19
+"""Of events in a report in full, which is all that the driver keeps."""
 _BATCH: Final = 4096
 
 
@@ -43,25 +47,28 @@ _TRANSFER_KINDS: Final = ("HtoD", "DtoH", "DtoD", "PtoP", "memset")
 def begin_report(path: Path, *, model: str, gpu_count: int, program: str) -> None:
     """Write what is known at a program's start, so that one that dies can be told from none."""
     meta = {"type": "meta", "version": 1, "model": model, "gpu_count": gpu_count}
-    _append(path, [{**meta, "program": program}])
+    _append(path, [{**meta, "program": program, "process": os.getpid()}])
 
 
-def finish_report(path: Path, backend: Backend) -> None:
-    """Write what this process has launched."""
+def finish_report(path: Path, backend: Backend, *, in_full: bool = False) -> None:
+    """Write what this process has launched; in full, with every counter and source line."""
+    limit = _DETAILED_LIMIT if in_full else _EVENT_LIMIT
+    details = Details(backend, f"{os.getpid()}-")
     lines: list[dict[str, Any]] = []
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     events: list[dict[str, Any]] = []
     for launch in _launches():
         _count(groups, backend, launch)
-        if len(events) < _EVENT_LIMIT:
-            events.append(_event(backend, launch))
-    events += itertools.islice(map(_transfer_event, _transfers()), _EVENT_LIMIT)
-    events = sorted(events, key=lambda event: event["start_ns"])[:_EVENT_LIMIT]
+        if len(events) < limit:
+            work = {"work": details.number(launch.record)} if in_full else {}
+            events.append(_event(backend, launch) | work)
+    events += itertools.islice(map(_transfer_event, _transfers()), limit)
+    events = sorted(events, key=lambda event: event["start_ns"])[:limit]
     for group in groups.values():
         group["mean_s"] = group["total_s"] / group["count"]
-    lines += [*groups.values(), *events]
-    if len(events) == _EVENT_LIMIT:
-        lines.append({"type": "note", "text": f"only the first {_EVENT_LIMIT} events are kept"})
+    lines += [*groups.values(), *details.lines, *events]
+    if len(events) == limit:
+        lines.append({"type": "note", "text": f"only the first {limit} events are kept"})
     lines += [{"type": "fault", "kernel": f.kernel, "text": f.text} for f in backend.faults]
     _append(path, [*lines, {"type": "end"}])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,11 +15,12 @@ from va100.jit.compile import param_layout
 from va100.jit.count import counters_from
 from va100.jit.engine import CompiledKernel, JitEngine, max_threads
 from va100.jit.faults import describe_fault
+from va100.jit.lines import line_counters
 from va100.jit.native import Fault
 from va100.jit.registers import estimate_registers
 from va100.ptx.program import PtxModule
 from va100.ptx.types import Space
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class JitVariant:
     def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
         """What the launch's block counters amount to."""
         return counters_from(self.compiled.costs, counts, config)
+
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """What of the launch's counters each source line is answerable for."""
+        return line_counters(self.compiled.line_costs, counts, config)
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> Va100Error:
         """The exception a fault stands for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
@@ -46,8 +46,12 @@ class BlockCost:
     store_bytes: int = 0
     global_requests: int = 0
     sectors: int = 0
+    store_requests: int = 0
+    store_sectors: int = 0
     shared_requests: int = 0
     wavefronts: int = 0
+    shared_store_requests: int = 0
+    store_wavefronts: int = 0
     unknown: int = 0
     """Accesses whose sectors or wavefronts nothing is known of; taken as the best case."""
     atomics: int = 0
@@ -77,14 +81,7 @@ def unpack_costs(data: bytes) -> list[BlockCost]:
 
 def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) -> list[BlockCost]:
     """Cost of each block of a variant compiled for a block shape."""
-    steps: list[tuple[Instruction, Operation, dict[str, Shape]]] = []
-    for name in layout.functions:
-        flow = layout.flows[name]
-        shapes, _ = converged_shapes(flow, block, is_kernel=flow.function.is_kernel)
-        steps += [
-            (instruction, operation, shapes)
-            for instruction, operation in zip(flow.instructions, flow.operations, strict=True)
-        ]
+    steps = list(_steps(layout, block))
     costs = []
     for compiled in blocks:
         cost = BlockCost()
@@ -92,6 +89,27 @@ def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) ->
             _add(cost, instruction, operation, shapes)
         costs.append(cost)
     return costs
+
+
+def instruction_costs(layout: Layout, block: Dim3) -> list[BlockCost]:
+    """Cost of each instruction of a variant by itself, in the order of its sites."""
+    costs = []
+    for instruction, operation, shapes in _steps(layout, block):
+        cost = BlockCost()
+        _add(cost, instruction, operation, shapes)
+        costs.append(cost)
+    return costs
+
+
+def _steps(
+    layout: Layout, block: Dim3
+) -> Iterator[tuple[Instruction, Operation, dict[str, Shape]]]:
+    """Every instruction, with what is known of registers where its warp is whole."""
+    for name in layout.functions:
+        flow = layout.flows[name]
+        shapes, _ = converged_shapes(flow, block, is_kernel=flow.function.is_kernel)
+        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
+            yield instruction, operation, shapes
 
 
 def _add(
@@ -131,16 +149,32 @@ def _add_access(
     if pattern is None:
         cost.unknown += 1
         pattern = Pattern(-(-size * WARP_SIZE // SECTOR_BYTES), 1)
+    store = operation.opcode == "st"
     if space is Space.SHARED:
-        cost.shared_requests += 1
-        cost.wavefronts += pattern.wavefronts
-        return
-    cost.global_requests += 1
-    cost.sectors += pattern.sectors
-    if operation.opcode == "st":
-        cost.store_bytes += size
+        _add_shared(cost, 1, pattern.wavefronts, store=store)
     else:
-        cost.load_bytes += size
+        _add_global(cost, 1, pattern.sectors, size, store=store)
+
+
+def _add_shared(cost: BlockCost, requests: int, wavefronts: int, *, store: bool) -> None:
+    cost.shared_requests += requests
+    cost.wavefronts += wavefronts
+    if store:
+        cost.shared_store_requests += requests
+        cost.store_wavefronts += wavefronts
+
+
+def _add_global(
+    cost: BlockCost, requests: int, sectors: int, lane_bytes: int, *, store: bool
+) -> None:
+    cost.global_requests += requests
+    cost.sectors += sectors
+    if store:
+        cost.store_requests += requests
+        cost.store_sectors += sectors
+        cost.store_bytes += lane_bytes
+    else:
+        cost.load_bytes += lane_bytes
 
 
 def _add_copy(cost: BlockCost, instruction: Instruction, shapes: Mapping[str, Shape]) -> None:
@@ -149,11 +183,8 @@ def _add_copy(cost: BlockCost, instruction: Instruction, shapes: Mapping[str, Sh
     lane_bytes = size.value if isinstance(size, Immediate) else 0
     read = _known(cost, source, shapes, lane_bytes)
     written = _known(cost, target, shapes, lane_bytes)
-    cost.global_requests += 1
-    cost.sectors += read.sectors
-    cost.load_bytes += lane_bytes
-    cost.shared_requests += 1
-    cost.wavefronts += written.wavefronts
+    _add_global(cost, 1, read.sectors, lane_bytes, store=False)
+    _add_shared(cost, 1, written.wavefronts, store=True)
 
 
 def _add_rows(
@@ -178,17 +209,12 @@ def _add_tile(
     pitch_bytes = None if pitch is None else pitch * tile.type.bits // 8
     pattern = tile_pattern(walk, tile.type.bits, pitch_bytes)
     words = len(walk.line)
+    store = "store" in operation.modifiers
     if operation.space is Space.SHARED:
         cost.unknown += pitch is None
-        cost.shared_requests += words
-        cost.wavefronts += pattern.wavefronts
-        return
-    cost.global_requests += words
-    cost.sectors += pattern.sectors
-    if "store" in operation.modifiers:
-        cost.store_bytes += words * walk.bits // 8
+        _add_shared(cost, words, pattern.wavefronts, store=store)
     else:
-        cost.load_bytes += words * walk.bits // 8
+        _add_global(cost, words, pattern.sectors, words * walk.bits // 8, store=store)
 
 
 def _constant(operand: Operand | None, shapes: Mapping[str, Shape]) -> int | None:
@@ -233,6 +259,11 @@ def counters_from(
         sums["sectors"] += cost.sectors * share
         sums["shared"] += cost.shared_requests * issues
         sums["wavefronts"] += max(cost.wavefronts * share, cost.shared_requests * issues)
+        sums["store requests"] += cost.store_requests * issues
+        sums["store sectors"] += cost.store_sectors * share
+        shared_stores = cost.shared_store_requests * issues
+        sums["shared stores"] += shared_stores
+        sums["store wavefronts"] += max(cost.store_wavefronts * share, shared_stores)
         sums["unknown"] += cost.unknown * issues
         sums["atomics"] += cost.atomics * issues
         sums["barriers"] += cost.barriers * issues
@@ -250,8 +281,12 @@ def counters_from(
         global_store_bytes=total["stores"],
         global_requests=total["requests"],
         global_sectors=total["sectors"],
+        global_store_requests=total["store requests"],
+        global_store_sectors=total["store sectors"],
         shared_requests=total["shared"],
         shared_wavefronts=total["wavefronts"],
+        shared_store_requests=total["shared stores"],
+        shared_store_wavefronts=total["store wavefronts"],
         atomic_requests=total["atomics"],
         barrier_instructions=total["barriers"],
         branches=total["branches"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,14 +32,22 @@ from va100.jit.compile import (
     write_kernel,
     write_masked,
 )
-from va100.jit.count import BlockCost, block_costs, counters_from, pack_costs, unpack_costs
+from va100.jit.count import (
+    BlockCost,
+    block_costs,
+    counters_from,
+    instruction_costs,
+    pack_costs,
+    unpack_costs,
+)
 from va100.jit.faults import describe_fault
+from va100.jit.lines import LineCost, line_costs
 from va100.jit.native import Launch, Variant, release_child, take_children, take_output
 from va100.jit.registers import estimate_registers
 from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
-from va100.work import Dim3, KernelResources, LaunchConfig
+from va100.work import Dim3, KernelResources, LaunchConfig, SourceLine
 
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
@@ -76,6 +84,12 @@ class CompiledKernel:
 
     def _costs(self) -> bytes:
         return pack_costs(block_costs(self.lay_out(), self.blocks, self.block))
+
+    @cached_property
+    def line_costs(self) -> Mapping[SourceLine, LineCost]:
+        """What one execution of each block amounts to, by source line."""
+        costs = instruction_costs(self.lay_out(), self.block)
+        return line_costs(costs, self.sites, self.blocks)
 
     @cached_property
     def sites(self) -> Sequence[Site]:
@@ -383,6 +397,10 @@ class JitEngine:
     def remembered(self, module: PtxModule, make: Callable[[], bytes]) -> bytes:
         """What was found out about a module in an earlier process, or is found out now."""
         return self._kept(key_of("module", generation(), self.fingerprint(module)), make)
+
+    def keep_facts(self, text: str, make: Callable[[], bytes]) -> bytes:
+        """What was found out about a text before it is a module, as :meth:`remembered`."""
+        return self._kept(key_of("text", generation(), text), make)
 
     def _kept(self, key: str, make: Callable[[], bytes]) -> bytes:
         kept = self._cache.get(key)

@@ -7,8 +7,9 @@ operand texts repeat and are remembered, and offsets are kept instead of line nu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import Final, NoReturn, overload
 
 from va100.ptx.directives import LINKAGES, MAX_EXPANSION, VARIABLE_SPACES, DirectiveReader
 from va100.ptx.expressions import MAX_DEPTH
@@ -29,7 +30,13 @@ _STATEMENT: Final = re.compile(
     re.VERBOSE,
 )
 _OPERATION, _TEXT = 4, 5
-_LOC: Final = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?=\s*\n)(?!\s*,)")
+_LOC: Final = re.compile(
+    r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
+    r"(?:\s*+,\s*+function_name\s++([$A-Za-z][\w$]++)(?!\s*+\+)"
+    r"\s*+,\s*+inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9}))?+"
+    r"(?=\s*\n)(?!\s*,)"
+)
+"""``.loc`` as compilers write it; other spellings are read token by token."""
 
 
 class BodyReader:
@@ -46,8 +53,16 @@ class BodyReader:
         self._guards: dict[tuple[str, str], Guard] = {}
         self._operations: dict[str, str] = {}
 
-    def read(self) -> tuple[Statement, ...]:
-        """Read from the opening brace to its closing one."""
+    def read(self, registers: Iterable[str] = ()) -> tuple[Statement, ...]:
+        """Read from the opening brace to its closing one; ``registers`` are the parameters'."""
+        self.operands.enter()
+        for name in registers:
+            self.operands.declare(name, None)
+        body = self._statements_to_end()
+        self.operands.leave()
+        return body
+
+    def _statements_to_end(self) -> tuple[Statement, ...]:
         cursor = self.cursor
         cursor.expect("{")
         position = cursor.position
@@ -165,13 +180,18 @@ class BodyReader:
 
     def _location(self, start: int) -> int:
         plain = _LOC.match(self.cursor.code, start)
-        if plain:
-            file, line, column = (int(number) for number in plain.groups())
-            location = Location(file, line, column, Span(start, plain.end()))
-        else:
-            location = self.directives.location(start)
+        location = self._plain_location(plain) if plain else self.directives.location(start)
         self._statements.append(location)
         return location.span.end
+
+    @staticmethod
+    def _plain_location(found: re.Match[str]) -> Location:
+        file, line, column, name, *at = found.groups()
+        numbers = int(file), int(line), int(column)
+        if name is None:
+            return Location(*numbers, Span(*found.span()))
+        inlined_at = int(at[0]), int(at[1]), int(at[2])
+        return Location(*numbers, Span(*found.span()), name, inlined_at)
 
     def _registers(self, start: int) -> None:
         declaration = self.directives.registers(start)
@@ -180,3 +200,53 @@ class BodyReader:
                 raise self.cursor.error(start, f"{count} registers in one declaration are too many")
             self.operands.declare(name, count)
         self._statements.append(declaration)
+
+
+class UnreadBody(Sequence[Statement]):
+    """The statements of a function that an earlier reading accepted, read when first looked at.
+
+    Parameters
+    ----------
+    cursor : Cursor
+        Stands on the opening brace; not moved.
+    registers : sequence of str
+        Parameters in registers.
+    """
+
+    __slots__ = ("_cursor", "_place", "_registers", "_statements")
+
+    def __init__(self, cursor: Cursor, registers: Sequence[str]) -> None:
+        self._cursor = cursor
+        self._place = cursor.position
+        self._registers = registers
+        self._statements: tuple[Statement, ...] | None = None
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All of them."""
+        if self._statements is None:
+            cursor = self._cursor.at(self._place)
+            reader = BodyReader(cursor, DirectiveReader(cursor), OperandReader(cursor))
+            self._statements = reader.read(self._registers)
+        return self._statements
+
+    @overload
+    def __getitem__(self, index: int) -> Statement: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Statement, ...]: ...
+    def __getitem__(self, index: int | slice) -> Statement | tuple[Statement, ...]:
+        return self.statements[index]
+
+    def __len__(self) -> int:
+        return len(self.statements)
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.statements)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, UnreadBody):
+            return self.statements == other.statements
+        return self.statements == other
+
+    def __hash__(self) -> int:
+        return hash(self.statements)

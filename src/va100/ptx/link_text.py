@@ -247,7 +247,7 @@ def first_use(unit: Unit, name: str) -> int | None:
     return None
 
 
-def statements_of(body: tuple[Statement, ...]) -> Iterator[Statement]:
+def statements_of(body: Sequence[Statement]) -> Iterator[Statement]:
     """Walk a body's statements, those of inner scopes too."""
     for statement in body:
         if isinstance(statement, Scope):

@@ -8,9 +8,10 @@ Module scope is read here, bodies in :mod:`va100.ptx.body`, declarations that oc
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from va100.ptx.body import BodyReader
+from va100.ptx.body import BodyReader, UnreadBody
 from va100.ptx.directives import LINKAGES, VARIABLE_SPACES, DirectiveReader
 from va100.ptx.operands import OperandReader
 from va100.ptx.program import (
@@ -36,7 +37,7 @@ DEFAULT_ADDRESS_SIZE: Final = 64
 """What a 64-bit assembler takes when the text does not say."""
 
 
-def parse(text: str, name: str = "<ptx>") -> PtxModule:
+def parse(text: str, name: str = "<ptx>", ends: Mapping[int, int] | None = None) -> PtxModule:
     """Parse a whole PTX text.
 
     Parameters
@@ -44,20 +45,29 @@ def parse(text: str, name: str = "<ptx>") -> PtxModule:
     text : str
     name : str
         The file's name, for messages.
+    ends : mapping of int to int, optional
+        What :func:`function_ends` told of the same text when it was read before: bodies are then
+        passed over, and read when somebody asks for their statements.
 
     Raises
     ------
     PtxSyntaxError
         With place, line and caret, when the text is not PTX.
     """
-    return _ModuleReader(text.rstrip("\0"), name).read()
+    return _ModuleReader(text.rstrip("\0"), name, ends or {}).read()
+
+
+def function_ends(module: PtxModule) -> dict[int, int]:
+    """Where each function that has a body ends, by where it begins."""
+    return {f.span.start: f.span.end for f in module.functions if f.body is not None}
 
 
 class _ModuleReader:
     """Module scope: header, variables, functions, files, sections."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, ends: Mapping[int, int]) -> None:
         self.cursor = Cursor(text, name)
+        self.ends = ends
         self.directives = DirectiveReader(self.cursor)
         self.operands = OperandReader(self.cursor)
         self.version: tuple[int, int] | None = None
@@ -220,14 +230,14 @@ class _ModuleReader:
         name = cursor.take_name("a function name")
         params = directives.parameters()
         tuning, pragmas = directives.tuning()
-        body: tuple[Statement, ...] | None = None
+        body: Sequence[Statement] | None = None
         if cursor.peek() == "{":
-            self.operands.enter()
-            for variable in (*returns, *params):
-                if variable.space is Space.REG:
-                    self.operands.declare(variable.name, None)
-            body = BodyReader(cursor, directives, self.operands).read()
-            self.operands.leave()
+            registers = [v.name for v in (*returns, *params) if v.space is Space.REG]
+            if start in self.ends:
+                body = UnreadBody(cursor, registers)
+                cursor.jump(self.ends[start])
+            else:
+                body = BodyReader(cursor, directives, self.operands).read(registers)
         elif not cursor.accept(";"):
             cursor.fail_expected("'{' to begin the body or ';' to end the declaration")
         return Function(

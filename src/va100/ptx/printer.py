@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from va100.ptx.directives import is_setting
@@ -235,7 +235,7 @@ def _pragma(texts: tuple[str, ...]) -> str:
 _INDENT: Final = "    "
 
 
-def _body(body: tuple[Statement, ...], depth: int) -> Iterator[str]:
+def _body(body: Sequence[Statement], depth: int) -> Iterator[str]:
     indent = _INDENT * depth
     for statement in body:
         match statement:

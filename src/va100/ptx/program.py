@@ -7,6 +7,7 @@ which :func:`va100.ptx.isa.decode` looks up.  Names are kept as spelled; scopes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -299,7 +300,7 @@ class Function:
     returns: tuple[Variable, ...] = ()
     linkage: str = ""
     directives: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    body: tuple[Statement, ...] | None = None
+    body: Sequence[Statement] | None = None
     attributes: tuple[str, ...] = ()
     pragmas: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ registers fall apart into their components, and a vector of one is its element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -123,7 +123,7 @@ class Resolver:
         source, name = self.module.source, self.module.name
         self._report(error_at(PtxVerifyError, source, name, span.start, problem, hint))
 
-    def _declare_ahead(self, names: _Names, body: tuple[Statement, ...]) -> None:
+    def _declare_ahead(self, names: _Names, body: Sequence[Statement]) -> None:
         """Declare what may be used before it stands in the text: labels and tables."""
         for statement in body:
             if isinstance(statement, Label):
@@ -166,7 +166,7 @@ class Resolver:
 
     # -- statements
 
-    def _walk(self, names: _Names, body: tuple[Statement, ...]) -> None:
+    def _walk(self, names: _Names, body: Sequence[Statement]) -> None:
         self._memos[-1].clear()
         for statement in body:
             if isinstance(statement, Instruction):

@@ -5,6 +5,7 @@ Nothing here knows a directive or an instruction; :mod:`va100.ptx.parser` does.
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Final, NoReturn, TypeVar
 
@@ -79,6 +80,12 @@ class Cursor:
         self.position = 0
         self._token: str | None = None
         self._token_end = 0
+
+    def at(self, position: int) -> Cursor:
+        """Another place in the same text."""
+        other = copy.copy(self)
+        other.jump(position)
+        return other
 
     def jump(self, position: int) -> None:
         """Go on reading from an offset."""

@@ -7,7 +7,7 @@ kernel reaches that is legal but not executed.  The rules themselves are in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from va100.errors import PtxError, PtxVerifyError, UnsupportedInstruction
@@ -274,7 +274,7 @@ def _address_taken(module: PtxModule, functions: dict[str, Function]) -> list[st
     return [name for name in names if name in functions]
 
 
-def instructions_of(body: tuple[Statement, ...]) -> Iterator[Instruction]:
+def instructions_of(body: Sequence[Statement]) -> Iterator[Instruction]:
     """Walk a body's instructions, those of inner scopes too."""
     for statement in body:
         if isinstance(statement, Instruction):

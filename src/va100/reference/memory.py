@@ -105,7 +105,9 @@ def count(issue: Issue, addresses: Lanes, space: Space, size_bytes: int, *, stor
         inside = active - np.uint64(cta.shared_address) < np.uint64(max(cta.shared_bytes, 1))
         space = Space.SHARED if inside.all() else Space.GLOBAL
     if space is Space.SHARED:
-        cta.launch.tally.shared_access(active - np.uint64(cta.shared_address), size_bytes)
+        cta.launch.tally.shared_access(
+            active - np.uint64(cta.shared_address), size_bytes, store=store
+        )
     elif space is Space.GLOBAL:
         cta.launch.tally.global_access(active, size_bytes, store=store)
 

@@ -44,10 +44,13 @@ class Tally:
         self.lines.update(sectors.tolist())
         self.sums["global_requests"] += 1
         self.sums["global_sectors"] += int(sectors.size)
+        if store:
+            self.sums["global_store_requests"] += 1
+            self.sums["global_store_sectors"] += int(sectors.size)
         name = "global_store_bytes" if store else "global_load_bytes"
         self.sums[name] += size_bytes * int(addresses.size)
 
-    def shared_access(self, addresses: Lanes, size_bytes: int) -> None:
+    def shared_access(self, addresses: Lanes, size_bytes: int, *, store: bool = False) -> None:
         """Count one request to shared memory and the passes its bank conflicts need."""
         words = (addresses >> np.uint64(2))[:, None] + np.arange(
             max(size_bytes // 4, 1), dtype=np.uint64
@@ -56,6 +59,9 @@ class Tally:
         passes = np.bincount((distinct % np.uint64(_BANKS)).astype(np.int64)).max(initial=1)
         self.sums["shared_requests"] += 1
         self.sums["shared_wavefronts"] += int(passes)
+        if store:
+            self.sums["shared_store_requests"] += 1
+            self.sums["shared_store_wavefronts"] += int(passes)
 
     def shared_rows(self, matrices: Lanes, row_bytes: int) -> None:
         """Count one request for matrices whose rows are read together, one after another.

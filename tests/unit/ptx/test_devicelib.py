@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.ptx_trees import HEADER
-from va100.driver.compile import refusal_of
+from va100.driver.checked import refusal_of
 from va100.ptx.devicelib import DEVICE_LIBRARY, RECORD_BYTES, device_function
 from va100.ptx.link import link, linked_text, missing_functions, needs_linking, require_resolved
 from va100.ptx.parser import parse
@@ -68,5 +68,6 @@ def test_a_kernel_that_calls_what_nobody_has_is_refused_by_name():
     other = CALL.replace("GetLastError", "MemcpyAsync")
     module = parse(HEADER + other + ".visible .entry calm() { ret; }")
     require_resolved(module)
-    assert refusal_of(module, "calm") is None
-    assert refusal_of(module, "k") == b"va100 has no __cudaCDP2MemcpyAsync, which it calls"
+    kernel, calm = module.kernels
+    assert refusal_of(module, calm) == ""
+    assert refusal_of(module, kernel) == "va100 has no __cudaCDP2MemcpyAsync, which it calls"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import va100.ptx.body
 from tests.helpers.ptx_trees import HEADER, kernel_text
 from va100.errors import PtxSyntaxError
 from va100.ptx.parser import parse
@@ -271,6 +273,21 @@ class TestStatements:
         assert isinstance(plain, Location)
         assert (plain.file, plain.line, plain.column, plain.inlined_at) == (1, 2, 3, None)
         assert (inlined.function_name, inlined.inlined_at) == ("$L_1+8", (1, 2, 3))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            ".loc 3 166 5, function_name $L__info_string0, inlined_at 2 177 3\n",
+            ".loc\t3 166 5 ,function_name $L_1 ,\n inlined_at 2 177 3 \n",
+            ".loc 3 166 5, function_name $L_1+16, inlined_at 2 177 3\n",
+            ".loc 3 166 5, inlined_at 2 177 3, function_name $L_1\n",
+            ".loc 3 166 5\n",
+        ],
+    )
+    def test_locations_are_read_alike_at_once_and_by_token(self, text, monkeypatch):
+        read = body(text)
+        monkeypatch.setattr(va100.ptx.body, "_LOC", re.compile("(?!)"))
+        assert body(text) == read
 
     def test_tables(self):
         proto, targets = body(
