@@ -97,6 +97,8 @@ class Counters:
     warp_count: int = 0
     warp_instructions: Mapping[Pipe, float] = field(default_factory=dict)
     opcode_instructions: Mapping[str, float] = field(default_factory=dict)
+    opcode_threads: Mapping[str, float] = field(default_factory=dict)
+    """Lanes that took part in them; a guard's are in, whether it held or not."""
     thread_instructions: float = 0.0
     global_load_bytes: float = 0.0
     global_store_bytes: float = 0.0

@@ -1,8 +1,8 @@
 """The ``va100`` command: finds the verb, runs it, and turns errors into messages and statuses.
 
 Statuses: 0 done, 1 it could not be done, 2 the command line was wrong, 130 interrupted; ``run``
-passes on the status of the program it ran.  Only the module of the verb that was asked for is
-imported, since together they take longer to load than most commands to run.
+and its like pass on the status of the program they ran.  Only the module of the verb that was
+asked for is imported, since together they take longer to load than most commands to run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from va100.errors import Va100Error
 
 VERBS: Final[Mapping[str, str]] = {
     "run": "run a CUDA program on virtual GPUs and show its kernels",
+    "profile": "run a CUDA program and say why its kernels take as long as they do",
     "check": "run a CUDA program under memcheck, initcheck, synccheck and racecheck",
     "debug": "stop a CUDA program at breakpoints and look at its threads, registers and memory",
     "doctor": "say what is installed, what works and what to do",
@@ -84,6 +85,10 @@ def verb_module(verb: str) -> ModuleType:
         from va100.cli import run
 
         return run
+    if verb == "profile":
+        from va100.cli import profile
+
+        return profile
     if verb == "check":
         from va100.cli import check
 

@@ -16,9 +16,12 @@ from va100.perf.occupancy import Occupancy
 from va100.work import Counters, SourceLine
 
 _OF_A_LAUNCH: Final = frozenset(
-    {"cta_count", "warp_count", "footprint_bytes", "sampled_fraction", "opcode_instructions"}
-)
-"""Counters that say nothing of one source line."""
+    {
+        "cta_count", "warp_count", "footprint_bytes", "sampled_fraction", "opcode_instructions",
+        "opcode_threads",
+    }
+)  # fmt: skip
+"""Counters that say nothing of one source line, or more of it than anybody asks."""
 
 
 class Details:

@@ -240,34 +240,21 @@ def counters_from(
     """Sum over the blocks of a finished launch."""
     pipes: Counter[Pipe] = Counter()
     opcodes: Counter[str] = Counter()
+    lanes: Counter[str] = Counter()
     total: Mapping[str, float]
     sums: dict[str, float] = defaultdict(float)
     for index, cost in enumerate(costs):
-        whole, parted, lanes = counts[index * COUNTERS_PER_BLOCK : (index + 1) * COUNTERS_PER_BLOCK]
-        issues, active = whole + parted, whole * WARP_SIZE + lanes
+        first = index * COUNTERS_PER_BLOCK
+        whole, parted, masked = counts[first : first + COUNTERS_PER_BLOCK]
+        issues, active = whole + parted, whole * WARP_SIZE + masked
         if not issues:
             continue
         for pipe, n in cost.pipes.items():
             pipes[pipe] += n * issues
         for opcode, n in cost.opcodes.items():
             opcodes[opcode] += n * issues
-        sums["threads"] += cost.instructions * active
-        sums["loads"] += cost.load_bytes * active
-        sums["stores"] += cost.store_bytes * active
-        sums["requests"] += cost.global_requests * issues
-        share = active / WARP_SIZE
-        sums["sectors"] += cost.sectors * share
-        sums["shared"] += cost.shared_requests * issues
-        sums["wavefronts"] += max(cost.wavefronts * share, cost.shared_requests * issues)
-        sums["store requests"] += cost.store_requests * issues
-        sums["store sectors"] += cost.store_sectors * share
-        shared_stores = cost.shared_store_requests * issues
-        sums["shared stores"] += shared_stores
-        sums["store wavefronts"] += max(cost.store_wavefronts * share, shared_stores)
-        sums["unknown"] += cost.unknown * issues
-        sums["atomics"] += cost.atomics * issues
-        sums["barriers"] += cost.barriers * issues
-        sums["branches"] += cost.branches * issues
+            lanes[opcode] += n * active
+        _add_block(sums, cost, issues, active)
         sums["parted"] += parted
     total = sums
     ctas = config.grid.size
@@ -276,6 +263,7 @@ def counters_from(
         warp_count=ctas * config.warps_per_cta,
         warp_instructions=dict(pipes),
         opcode_instructions=dict(opcodes),
+        opcode_threads=dict(lanes),
         thread_instructions=total["threads"],
         global_load_bytes=total["loads"],
         global_store_bytes=total["stores"],
@@ -293,3 +281,24 @@ def counters_from(
         divergent_branches=total["parted"],
         sampled_fraction=0.0 if total["unknown"] else 1.0,
     )
+
+
+def _add_block(sums: dict[str, float], cost: BlockCost, issues: int, active: int) -> None:
+    """Add a block that so many warps ran, with so many lanes in all."""
+    sums["threads"] += cost.instructions * active
+    sums["loads"] += cost.load_bytes * active
+    sums["stores"] += cost.store_bytes * active
+    sums["requests"] += cost.global_requests * issues
+    share = active / WARP_SIZE
+    sums["sectors"] += cost.sectors * share
+    sums["shared"] += cost.shared_requests * issues
+    sums["wavefronts"] += max(cost.wavefronts * share, cost.shared_requests * issues)
+    sums["store requests"] += cost.store_requests * issues
+    sums["store sectors"] += cost.store_sectors * share
+    shared_stores = cost.shared_store_requests * issues
+    sums["shared stores"] += shared_stores
+    sums["store wavefronts"] += max(cost.store_wavefronts * share, shared_stores)
+    sums["unknown"] += cost.unknown * issues
+    sums["atomics"] += cost.atomics * issues
+    sums["barriers"] += cost.barriers * issues
+    sums["branches"] += cost.branches * issues

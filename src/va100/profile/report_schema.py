@@ -4,7 +4,8 @@ A text file of JSON objects, one a line, UTF-8; a reader skips a last line that 
 types and keys that it does not know, so that either side may grow.  ``type`` says which it is:
 
 ``meta``, once, first
-    ``version`` (1), ``model`` ("A100-SXM4-80GB"), ``gpu_count``, ``program``.
+    ``version`` (1), ``model`` ("A100-SXM4-80GB"), ``gpu_count``, ``program``, ``process`` (its
+    number; may be left out).
 ``kernel``, one a group of launches alike in kernel, shape and device
     ``kernel`` (name as in the module), ``device``, ``grid`` and ``block`` ([x, y, z]),
     ``dynamic_shared_bytes``, ``registers`` (a thread), ``shared_bytes`` (a CTA, in all),
@@ -16,7 +17,13 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     ``kind`` ("kernel", "HtoD", "DtoH", "DtoD", "PtoP", "memset": the value of
     :class:`va100.perf.timeline.Activity`), ``name``, ``device``, ``stream``, ``start_ns``,
     ``end_ns`` (integers), ``bytes`` (of a copy), ``grid``, ``block`` (of a kernel),
-    ``bound_by``.
+    ``bound_by``, ``work`` (the ``id`` of what a launch did).
+``work``, in full reports only, one a group of launches that did the same
+    ``id``, ``kernel``, ``grid``, ``block``, ``dynamic_shared_bytes``, ``static_shared_bytes``,
+    ``registers``, ``local_bytes``, ``duration_s``, ``bound_by``, ``waves``, ``parts``, ``assumed``,
+    ``occupancy`` ({``fraction``, ``ctas_per_sm``, ``warps_per_sm``, ``limiter``, ``limits``,
+    ``carveout_bytes``}), ``counters`` (:class:`va100.work.Counters` by name), ``lines``
+    ([{``file``, ``line``, ``text``, ``counters``}, ...], of source lines).
 ``fault``, one a kernel that did wrong
     ``text``, as the driver told it; ``kernel`` (name as in the module), may be left out.
 ``note``
@@ -78,6 +85,41 @@ class ReportEvent:
     grid: Dim3 | None = None
     block: Dim3 | None = None
     bound_by: str = ""
+    work: str = ""
+    """Number of what a launch did, in a full report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCounters:
+    """What one source line counted, and no counter that is nought."""
+
+    file: str
+    """Empty for a line of the PTX."""
+    line: int
+    counters: Mapping[str, Any]
+    text: str = ""
+    """Of a line of the PTX."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWork:
+    """What launches alike in everything did, and what an A100 would take for one of them."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    duration_s: float
+    bound_by: str
+    registers: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    local_bytes: int
+    waves: float
+    occupancy: Mapping[str, Any]
+    counters: Mapping[str, Any]
+    parts: Mapping[str, float]
+    assumed: tuple[str, ...]
+    lines: tuple[LineCounters, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +141,9 @@ class LaunchReport:
     events: tuple[ReportEvent, ...] = ()
     faults: tuple[ReportFault, ...] = ()
     notes: tuple[str, ...] = ()
+    works: Mapping[str, ReportWork] = field(default_factory=dict)
+    process: int = 0
+    """Number of the process that began last; 0 where it is not told."""
     complete: bool = True
     """Whether the program got as far as reporting what it launched."""
 
@@ -119,6 +164,7 @@ def read_report(path: Path) -> LaunchReport:
 def parse_report(lines: Iterable[str]) -> LaunchReport:
     """Read a report's lines; the last may be cut off."""
     gathered: dict[str, list[Any]] = {"kernel": [], "event": [], "fault": [], "note": []}
+    works: dict[str, ReportWork] = {}
     meta: dict[str, Any] = {}
     ended = False
     for number, line in enumerate(lines, 1):
@@ -130,6 +176,8 @@ def parse_report(lines: Iterable[str]) -> LaunchReport:
             meta, ended = entry, False
         elif kind == "end":
             ended = True
+        elif kind == "work":
+            works[str(entry.get("id"))] = _read_work(entry, number)
         elif kind in gathered:
             gathered[kind].append(_typed(entry, number))
     return LaunchReport(
@@ -139,6 +187,8 @@ def parse_report(lines: Iterable[str]) -> LaunchReport:
         kernels=tuple(gathered["kernel"]),
         events=tuple(gathered["event"]),
         faults=tuple(gathered["fault"]),
+        works=works,
+        process=int(meta.get("process", 0)),
         notes=(*gathered["note"], *([UNFINISHED] if meta and not ended else [])),
         complete=ended or not meta,
     )
@@ -170,6 +220,42 @@ def _typed(entry: dict[str, Any], number: int) -> KernelGroup | ReportEvent | Re
         return str(entry["text"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"report line {number}: {error!r} in {entry['type']}") from error
+
+
+def _read_work(entry: dict[str, Any], number: int) -> ReportWork:
+    try:
+        return _work(entry)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"report line {number}: {error!r} in work") from error
+
+
+def _work(entry: dict[str, Any]) -> ReportWork:
+    return ReportWork(
+        kernel=str(entry["kernel"]),
+        grid=Dim3(*entry["grid"]),
+        block=Dim3(*entry["block"]),
+        duration_s=float(entry["duration_s"]),
+        bound_by=str(entry["bound_by"]),
+        registers=int(entry["registers"]),
+        static_shared_bytes=int(entry["static_shared_bytes"]),
+        dynamic_shared_bytes=int(entry["dynamic_shared_bytes"]),
+        local_bytes=int(entry["local_bytes"]),
+        waves=float(entry["waves"]),
+        occupancy=dict(entry["occupancy"]),
+        counters=dict(entry["counters"]),
+        parts={str(name): float(value) for name, value in entry["parts"].items()},
+        assumed=tuple(str(note) for note in entry["assumed"]),
+        lines=tuple(_line(line) for line in entry["lines"]),
+    )
+
+
+def _line(entry: dict[str, Any]) -> LineCounters:
+    return LineCounters(
+        file=str(entry["file"]),
+        line=int(entry["line"]),
+        counters=dict(entry["counters"]),
+        text=str(entry.get("text", "")),
+    )
 
 
 def _kernel(entry: dict[str, Any]) -> KernelGroup:
@@ -208,4 +294,5 @@ def _event(entry: dict[str, Any]) -> ReportEvent:
         grid=Dim3(*entry["grid"]) if "grid" in entry else None,
         block=Dim3(*entry["block"]) if "block" in entry else None,
         bound_by=str(entry.get("bound_by", "")),
+        work=str(entry.get("work", "")),
     )

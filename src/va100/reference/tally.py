@@ -21,6 +21,8 @@ class Tally:
 
     pipes: Counter[Pipe] = field(default_factory=Counter)
     opcodes: Counter[str] = field(default_factory=Counter)
+    threads: Counter[str] = field(default_factory=Counter)
+    """Lanes by opcode."""
     sums: Counter[str] = field(default_factory=Counter)
     lines: set[int] = field(default_factory=set)
     """32-byte sectors of global memory ever touched."""
@@ -30,6 +32,7 @@ class Tally:
         operation = step.operation
         self.pipes[operation.form.pipe] += 1
         self.opcodes[operation.text] += 1
+        self.threads[operation.text] += bits.bit_count()
         self.sums["thread_instructions"] += bits.bit_count()
 
     def add(self, name: str, amount: int = 1) -> None:
@@ -81,6 +84,7 @@ class Tally:
             warp_count=warps,
             warp_instructions={pipe: float(n) for pipe, n in self.pipes.items()},
             opcode_instructions={text: float(n) for text, n in self.opcodes.items()},
+            opcode_threads={text: float(n) for text, n in self.threads.items()},
             footprint_bytes=32.0 * len(self.lines),
             sampled_fraction=1.0,
             branches=self._issued("bra", "brx"),

@@ -138,3 +138,5 @@ def test_stores_are_told_from_loads_as_the_other_engine_does(arena):
     for name in ("global_store_requests", "shared_store_requests"):
         assert getattr(mine, name) == getattr(oracle, name) > 0
     assert mine.global_store_sectors == oracle.global_store_sectors
+    for opcode in ("ld.global.u32", "st.shared.u32", "st.global.u32", "ret"):
+        assert mine.opcode_threads[opcode] == oracle.opcode_threads[opcode] > 0
