@@ -29,6 +29,7 @@ from va100.profile.details import details_text
 from va100.profile.launch import Launch, launches_of, read_records, records_json, selected
 from va100.profile.metrics import METRICS, Metric, chosen, help_text, values
 from va100.profile.ncu_csv import PAGES, Program, details_csv, raw_csv
+from va100.profile.nsys_sqlite import database
 from va100.profile.quantities import quantities
 from va100.profile.report_schema import LaunchReport, read_report
 
@@ -37,10 +38,10 @@ HELP: Final = "help"
 _FAILED: Final = 1
 _VALUED: Final = (
     "--model", "--gpus", "--kernel", "--metrics", "--launch-skip", "--launch-count", "--page",
-    "--trace", "--compare", "--fail-if", "--nvcc-flags",
+    "--trace", "--sqlite", "--compare", "--fail-if", "--nvcc-flags",
 )  # fmt: skip
 """Options whose value is the word after them."""
-_FILES_TO_WRITE: Final = ("json", "csv", "trace")
+_FILES_TO_WRITE: Final = ("json", "csv", "trace", "sqlite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,10 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
         default=PAGES[0],
         help="of --csv: a row a metric, or a row a launch (default: details)",
     )
-    for option, what in (("--trace", "a timeline for Perfetto and chrome://tracing"),):
+    for option, what in (
+        ("--trace", "a timeline for Perfetto and chrome://tracing"),
+        ("--sqlite", "the timeline as a database with Nsight Systems' tables"),
+    ):
         parser.add_argument(option, metavar="FILE", help=f"write {what}")
 
 
@@ -239,6 +243,8 @@ def _write_files(
     launches, chip = outcome.launches, settings.chip
     if args.trace is not None:
         _write(args.trace, trace_json(outcome.report))
+    if args.sqlite is not None:
+        _write_bytes(args.sqlite, database(outcome.report, chip))
     if args.json is not None:
         extra = [values(metrics, quantities(launch, chip)) for launch in launches]
         _write(args.json, records_json(launches, extra))
@@ -284,9 +290,13 @@ def _require_writable(name: str | None) -> None:
 def _write(name: str, text: str) -> None:
     if name == STANDARD_OUTPUT:
         print(text)
-        return
+    else:
+        _write_bytes(name, text.encode() + b"\n")
+
+
+def _write_bytes(name: str, data: bytes) -> None:
     try:
-        Path(name).write_text(text + "\n", encoding="utf-8")
+        Path(name).write_bytes(data)
     except OSError as error:
         raise _unwritable(name, error) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.helpers.launches import report, work
 from va100.profile.chrome_trace import trace_json
 from va100.profile.report_schema import LaunchReport, ReportEvent
 from va100.work import Dim3
@@ -57,3 +58,38 @@ class TestTraceJson:
 
     def test_empty(self):
         assert json.loads(trace_json(LaunchReport()))["traceEvents"] == []
+
+
+class TestFullReports:
+    """What PyTorch's profiler would have written."""
+
+    def slices(self):
+        events = json.loads(trace_json(report(work(waves=0.5))))["traceEvents"]
+        return [event for event in events if event["ph"] == "X"]
+
+    def test_categories(self):
+        assert [(e["cat"], e["name"]) for e in self.slices()] == [
+            ("gpu_memcpy", "Memcpy HtoD"),
+            ("kernel", "saxpy"),
+            ("gpu_memcpy", "Memcpy DtoH"),
+            ("gpu_memset", "Memset (Device)"),
+        ]
+
+    def test_a_kernel_tells_its_shape_and_needs(self):
+        arguments = self.slices()[1]["args"]
+        assert arguments["grid"] == [864, 1, 1]
+        assert arguments["block"] == [256, 1, 1]
+        assert arguments["registers per thread"] == 32
+        assert arguments["shared memory"] == 1536
+        assert (arguments["device"], arguments["context"], arguments["stream"]) == (0, 1, 7)
+        assert (arguments["blocks per SM"], arguments["warps per SM"]) == (4, 32)
+        assert arguments["est. achieved occupancy %"] == 50
+
+    def test_copies_tell_bytes_and_rate(self):
+        arguments = self.slices()[0]["args"]
+        assert arguments["bytes"] == 4096
+        assert arguments["memory bandwidth (GB/s)"] == 4.1
+
+    def test_numbers_tell_events_apart(self):
+        numbers = [event["args"]["correlation"] for event in self.slices()]
+        assert len(set(numbers)) == 4

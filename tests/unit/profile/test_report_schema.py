@@ -82,3 +82,30 @@ class TestReadReport:
         path = tmp_path / "report"
         path.write_text("".join(lines(META, KERNEL)) + "\n", encoding="utf-8")
         assert len(read_report(path).kernels) == 1
+
+
+WORK = {
+    "type": "work", "id": "7-0", "kernel": "_Z5saxpyPf", "grid": [8, 1, 1], "block": [256, 1, 1],
+    "dynamic_shared_bytes": 16, "static_shared_bytes": 4, "registers": 24, "local_bytes": 0,
+    "duration_s": 2e-6, "bound_by": "latency", "waves": 0.5, "parts": {"latency": 1e-6},
+    "assumed": ["a"], "occupancy": {"fraction": 1.0}, "counters": {"branches": 3.0},
+    "lines": [{"file": "a.cu", "line": 4, "counters": {"branches": 3.0}}],
+}  # fmt: skip
+
+
+class TestFullReports:
+    def test_what_a_launch_did_is_found_by_its_number(self):
+        event = {"type": "event", "kind": "kernel", "start_ns": 0, "end_ns": 2, "work": "7-0"}
+        meta = {"type": "meta", "process": 7}
+        report = parse_report(json.dumps(line) + "\n" for line in (meta, WORK, event))
+        assert report.process == 7
+        done = report.works[report.events[0].work]
+        assert (done.kernel, done.registers, done.duration_s) == ("_Z5saxpyPf", 24, 2e-6)
+        assert done.lines[0].counters == {"branches": 3.0}
+        assert done.assumed == ("a",)
+
+    @pytest.mark.parametrize("missing", ["kernel", "duration_s", "lines"])
+    def test_one_that_lacks_something_is_refused(self, missing):
+        line = {key: value for key, value in WORK.items() if key != missing}
+        with pytest.raises(ValueError, match=rf"report line 1: .*{missing}.* in work"):
+            parse_report([json.dumps(line) + "\n"])
