@@ -19,6 +19,8 @@ struct DeviceModel {
   double copy_bytes_per_s; // within the device, read and written bytes together
   double fill_bytes_per_s;
   double pcie_copy_bytes_per_s;
+  uint32_t l1_shared_bytes;         // L1 and shared memory of an SM together
+  uint32_t shared_carveout_bytes[8]; // what may be shared memory of it, rising
   const DeviceAttribute *attributes; // ordered by number
   size_t attribute_count;
 };

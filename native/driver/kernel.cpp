@@ -22,7 +22,7 @@ enum FunctionAttribute {
   kLast = 17
 };
 
-constexpr int kOptInShared = 97; // device attribute
+constexpr int kOptInShared = 97, kReservedShared = 111; // device attributes
 
 CUresult get_attribute(int *value, int attribute, const Function &f) {
   switch (attribute) {
@@ -170,6 +170,21 @@ uint32_t resident_ctas_per_sm(const Device &device, const Function &function, ui
   }
   const uint32_t per_cta = round_up(static_cast<uint32_t>(shared) + reserved, kSharedUnit);
   return std::min(ctas, sm_shared / per_cta);
+}
+
+uint32_t l1_cta_bytes(const Device &device, const Function &function, uint32_t ctas_per_sm,
+                      size_t dynamic_shared_bytes) {
+  const auto shared = static_cast<uint32_t>(function.static_shared_bytes + dynamic_shared_bytes);
+  const auto reserved = static_cast<uint32_t>(device.attribute(kReservedShared));
+  const uint32_t wanted = shared ? ctas_per_sm * (shared + reserved) : 0;
+  const DeviceModel &model = *device.model;
+  uint32_t taken = 0;
+  for (const uint32_t size : model.shared_carveout_bytes) {
+    taken = size;
+    if (size >= wanted)
+      break;
+  }
+  return (model.l1_shared_bytes - taken) / ctas_per_sm;
 }
 
 Function &function_for(CUfunction handle, Context &context) {

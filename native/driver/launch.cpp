@@ -219,7 +219,7 @@ uint32_t require_resident(const Device &device, const Function &f, const Shape &
 
 // Run one grid to its end; a fault sticks to the context.
 void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
-  constexpr int kSmCount = 16;
+  constexpr int kSmCount = 16, kL2Bytes = 38;
   const Device &device = *stream.context->device;
   const uint32_t per_sm = require_resident(device, f, s);
   const Variant &variant = variant_for(f, s.block);
@@ -235,7 +235,9 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   request.workers = settings().workers;
   request.sm_count = static_cast<uint32_t>(device.attribute(kSmCount));
   request.resident_ctas = per_sm * request.sm_count;
-  request.sample_every = settings().sample_every;
+  request.observe_ctas = settings().observe_ctas;
+  request.l1_cta_bytes = l1_cta_bytes(device, f, per_sm, s.shared_bytes);
+  request.l2_bytes = static_cast<uint64_t>(device.attribute(kL2Bytes));
   request.shuffle = settings().shuffle;
   request.counters = counters.data();
   const uint64_t footprint_bytes = footprint_of(f, parameters);

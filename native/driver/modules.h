@@ -42,5 +42,8 @@ std::string read_file(const char *path);
 // How many CTAs of a function one SM holds at once; 0 when it holds none.
 uint32_t resident_ctas_per_sm(const Device &device, const Function &function, uint32_t threads,
                               size_t dynamic_shared_bytes);
+// L1 that each of as many CTAs on an SM has for itself.
+uint32_t l1_cta_bytes(const Device &device, const Function &function, uint32_t ctas_per_sm,
+                      size_t dynamic_shared_bytes);
 
 } // namespace va

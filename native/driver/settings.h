@@ -14,7 +14,7 @@ struct Settings {
   bool log;                  // VA100_LOG: say which calls are refused, which images load
   unsigned workers;          // VA100_WORKERS, 0: all cores
   unsigned shuffle;          // VA100_SHUFFLE, 0: CTAs and warps run as they are numbered
-  unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
+  unsigned observe_ctas;     // VA100_OBSERVE: CTAs of a launch whose accesses are looked at
   std::string python_library; // VA100_LIBPYTHON
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used
   unsigned check;             // VA100_CHECK: va_check_tool bits

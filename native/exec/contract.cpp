@@ -22,5 +22,6 @@ static_assert(offsetof(va_warp, envreg12) == 96);
 static_assert(offsetof(va_warp, more) == 112);
 static_assert(offsetof(va_warp, stack_limit) == 120);
 static_assert(offsetof(va_warp, regions) == 136);
+static_assert(offsetof(va_warp, observed) == 144);
 static_assert(sizeof(va_region) == 32);
 static_assert(offsetof(va::Warp, view) == 0, "machine code's pointer is also the scheduler's");

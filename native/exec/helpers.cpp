@@ -43,6 +43,7 @@ extern const HelperEntry kSurfaceHelpers[];
 extern const HelperEntry kChildHelpers[];
 extern const HelperEntry kChunkHelpers[];
 extern const HelperEntry kHeapHelpers[];
+extern const HelperEntry kObserveHelpers[];
 
 namespace {
 
@@ -118,7 +119,7 @@ const std::unordered_map<std::string, const void *> &table() {
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *e = mma::build().helpers; e->name; e++) (*map)[e->name] = e->address;
     for (const HelperEntry *list : {kAsyncHelpers, kTextureHelpers, kSurfaceHelpers, kChildHelpers,
-                                    kChunkHelpers, kHeapHelpers})
+                                    kChunkHelpers, kHeapHelpers, kObserveHelpers})
       for (const HelperEntry *e = list; e->name; e++) (*map)[e->name] = e->address;
     return map;
   }();

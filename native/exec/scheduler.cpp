@@ -161,6 +161,7 @@ void begin(Cta *cta, uint64_t index) {
   Launch *launch = cta->worker->launch;
   number(cta, index, Place(launch->request, index), cta->warps.size());
   clear_shared(cta);
+  if (launch->memory) begin_observing(cta);
   cta->live_warps = launch->warps_per_cta;
   for (Barrier &b : cta->barriers) b = Barrier{};
   for (Warp &warp : cta->warps) {
@@ -189,7 +190,9 @@ void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
     number(cta, index, place, 1);
     cta->warps[0].view.more = count - 1;
     clear_shared(cta);
+    if (launch->memory) begin_observing(cta);
     enter(&cta->warps[0].view, launch->warps_per_cta);
+    end_observing(cta);
     place.step(request, count);
   }
 }
@@ -202,9 +205,11 @@ void run_shuffled(Cta *cta, uint64_t first, uint64_t last) {
     uint64_t index = launch->order(place);
     number(cta, index, Place(request, index), cta->warps.size());
     clear_shared(cta);
+    if (launch->memory) begin_observing(cta);
     Order order(launch->warps_per_cta, request->shuffle + index);
     for (uint32_t i = 0; i < launch->warps_per_cta; i++)
       request->variant->enter(&cta->warps[order(i)].view, 1);
+    end_observing(cta);
   }
 }
 
@@ -279,6 +284,7 @@ bool release(Cta *cta, uint32_t id) {
   uint32_t expected = b.expected ? b.expected : live_threads(cta);
   if (__builtin_expect(b.arrived < expected || b.arrived == 0, 1)) return false;
   check_released(cta, id, b.expected == 0);
+  observe_barrier(cta);
   for (Warp &warp : cta->warps) {
     if (warp.state != WarpState::kBarrier || warp.barrier != id) continue;
     warp.state = WarpState::kReady;
@@ -355,6 +361,7 @@ void retire(Worker *worker, size_t slot) {
   Launch *launch = worker->launch;
   if (launch->request->resident_ctas) launch->resident.fetch_sub(1);
   launch->progress.fetch_add(1, std::memory_order_relaxed);
+  end_observing(worker->resident[slot].get());
   worker->spare.push_back(std::move(worker->resident[slot]));
   worker->resident.erase(worker->resident.begin() + static_cast<long>(slot));
 }
@@ -668,8 +675,10 @@ int va_exec_launch(va_launch *request) {
   }
   va::enter_heap(&launch);
   va::check_begin(&launch);
+  launch.memory = va::make_memory(&launch);
   pool.run(&launch, va::worker_count(request, launch.cta_count, launch.ordered));
   va::check_end(&launch);
+  va::finish_memory(&launch);
   va::flush_output(&launch);
   va::keep_children(&launch);
   return static_cast<int>(request->fault.kind);

@@ -1,7 +1,7 @@
 /* Stack switch for warps that wait: callee-saved registers only, return by jump.
  *
  * void va_switch(void **save_sp, void *next_sp) */
-#define VA_WARP_SP 152 /* offset of Warp::sp; worker.h asserts it */
+#define VA_WARP_SP 160 /* offset of Warp::sp; worker.h asserts it */
 #if !defined(__x86_64__)
 #error "va100's native core is written for x86-64; other hosts are not supported yet"
 #endif

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "observe.h"
 #include "va100/exec.h"
 
 extern "C" void va_switch(void **save_sp, void *next_sp);
@@ -42,7 +43,7 @@ struct alignas(VA_WARP_STRIDE) Warp {
 };
 
 static_assert(sizeof(Warp) == VA_WARP_STRIDE, "machine code steps from warp to warp");
-static_assert(offsetof(Warp, sp) == 152, "switch.S saves stacks there");
+static_assert(offsetof(Warp, sp) == 160, "switch.S saves stacks there");
 
 struct Barrier {
   uint32_t arrived = 0;   // threads
@@ -61,6 +62,7 @@ struct Cta {
   Barrier barriers[kBarriers];
   std::vector<Warp> warps;
   void *check = nullptr;  // the checker's view of it, while it is checked
+  std::unique_ptr<Recorder, FreeRecorder> recorder;  // of its accesses, while it is observed
 };
 
 // In which order things that nobody orders are run: as they are numbered, or shuffled by a seed.
@@ -103,6 +105,7 @@ struct Launch {
   std::atomic<uint32_t> working{0}, stuck{0};  // workers with CTAs, and those that only spin
   std::atomic<uint64_t> progress{0};  // counts releases, exits and admissions
   uint64_t heap = 0, heap_limit = 0;  // of device malloc
+  std::unique_ptr<Memory, FreeMemory> memory;  // while CTAs are observed
   std::mutex children_mutex;
   std::vector<uint64_t> children;  // records of grids that device code launched
 };

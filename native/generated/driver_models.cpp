@@ -571,13 +571,17 @@ static const DeviceAttribute kAttributes3[] = {
 
 const DeviceModel kDeviceModels[] = {
     {"A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB", 42331013120ULL, 1.3e-06, 1381000000000.0, 1503000000000.0,
-     21000000000.0, kAttributes0, sizeof kAttributes0 / sizeof kAttributes0[0]},
+     21000000000.0, 196608, {0, 8192, 16384, 32768, 65536, 102400, 135168, 167936},
+     kAttributes0, sizeof kAttributes0 / sizeof kAttributes0[0]},
     {"A100-PCIE-80GB", "NVIDIA A100 80GB PCIe", 84974239744ULL, 1.3e-06, 1643932203390.0, 1793898305085.0,
-     21000000000.0, kAttributes1, sizeof kAttributes1 / sizeof kAttributes1[0]},
+     21000000000.0, 196608, {0, 8192, 16384, 32768, 65536, 102400, 135168, 167936},
+     kAttributes1, sizeof kAttributes1 / sizeof kAttributes1[0]},
     {"A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", 42405855232ULL, 1.3e-06, 1381000000000.0, 1503000000000.0,
-     21000000000.0, kAttributes2, sizeof kAttributes2 / sizeof kAttributes2[0]},
+     21000000000.0, 196608, {0, 8192, 16384, 32768, 65536, 102400, 135168, 167936},
+     kAttributes2, sizeof kAttributes2 / sizeof kAttributes2[0]},
     {"A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", 85100068864ULL, 1.3e-06, 1732000000000.0, 1890000000000.0,
-     21000000000.0, kAttributes3, sizeof kAttributes3 / sizeof kAttributes3[0]},
+     21000000000.0, 196608, {0, 8192, 16384, 32768, 65536, 102400, 135168, 167936},
+     kAttributes3, sizeof kAttributes3 / sizeof kAttributes3[0]},
 };
 
 const size_t kDeviceModelCount = sizeof kDeviceModels / sizeof kDeviceModels[0];

@@ -187,6 +187,7 @@ def _model(index: int, chip: ChipSpec) -> str:
         f'    {{"{chip.name}", "{chip.product_name}", {chip.memory_cuda_bytes}ULL, '
         f"{gap_s:.3g}, {measured.dram_scale_bytes_per_s:.0f}.0, "
         f"{measured.dram_write_bytes_per_s:.0f}.0,\n     "
-        f"{measured.pcie_copy_bytes_per_s:.0f}.0, kAttributes{index}, "
+        f"{measured.pcie_copy_bytes_per_s:.0f}.0, {chip.sm.l1_shared_bytes}, "
+        f"{{{', '.join(map(str, chip.sm.shared_carveout_bytes))}}},\n     kAttributes{index}, "
         f"sizeof kAttributes{index} / sizeof kAttributes{index}[0]}},"
     )

@@ -41,6 +41,7 @@ typedef struct va_warp {
   uint64_t stack_limit;       /* 120 lowest stack address at which a function may begin */
   uint64_t clock;             /* 128 instructions issued so far, where a kernel looks at the time */
   va_region *regions;         /* 136 this worker's regions of the variant, by slot */
+  uint64_t observed;          /* 144 non-zero: this CTA's accesses are told to va_h_observe */
 } va_warp;
 
 /* Runs `count` warps of one CTA, one after another; their views lie VA_WARP_STRIDE bytes apart.
@@ -78,7 +79,7 @@ typedef struct va_variant {
   uint32_t param_bytes;
   uint32_t check_id; /* compiled for the checker: its number there; else 0 */
   uint32_t region_count;
-  uint32_t reserved;
+  uint32_t observed_at; /* the counter at which those of observed CTAs begin; 0: there are none */
   const va_chunked *chunked; /* by number of the function */
   va_supply supply;
 } va_variant;
@@ -119,9 +120,10 @@ typedef struct va_launch {
   uint32_t workers;       /* 0: as many as the machine has cores */
   uint32_t resident_ctas; /* CTAs the virtual chip holds at once; 0: no limit known */
   uint32_t sm_count;
-  uint32_t sample_every; /* 0: count nothing beyond blocks */
+  uint32_t observe_ctas; /* CTAs whose accesses are looked at, where the variant tells of them */
   uint32_t shuffle;      /* another order of CTAs and warps for each number; 0: as they are numbered */
-  uint32_t reserved;
+  uint32_t l1_cta_bytes; /* L1 that a resident CTA has for itself */
+  uint64_t l2_bytes;
   uint64_t *counters;    /* out: counter_count sums */
   va_fault fault;        /* out */
 } va_launch;

@@ -25,6 +25,7 @@ MORE: Final = 112
 STACK_LIMIT: Final = 120
 CLOCK: Final = 128
 REGIONS: Final = 136
+OBSERVED: Final = 144
 
 REGION_BYTES: Final = 32
 REGION_ROOM: Final = 8

@@ -81,6 +81,8 @@ class Options:
     """Block counters."""
     checked: bool = False
     """Calls of the checker, which want all CTAs on one worker."""
+    observed: bool = False
+    """Accesses of some CTAs are told of."""
     chunks: bool | None = None
     """Whether functions are compiled in chunks; ``None``: those that are large."""
 
@@ -301,7 +303,7 @@ def write_kernel(
         parts.append(_dispatcher(module, layout, count))
         declared["va_h_bad_call"] = "declare void @va_h_bad_call(ptr, i32, i64) cold"
     flags |= abi.FREES if "va_h_free" in declared else 0
-    flags |= 0 if options.checked or chunked else abi.GOES_ON
+    flags |= 0 if options.checked or options.observed or chunked else abi.GOES_ON
     text = "\n\n".join([*declared.values(), *parts]) + _TAIL
     if chunked:  # masked chunks are modules of their own, and call the same functions
         text = text.replace("define internal ", "define ")
@@ -387,6 +389,7 @@ def _writer(
     kind = ChunkContext if apart else Context
     context = _context(kind, module, analysis, layout, (site, region), helpers)
     context.checked = options.checked
+    context.observed = options.observed
     context.timed = reads_time(layout.flows.values())
     context.allocates = _allocates(flow)
     symbol = "kernel" if is_kernel else context.function_symbol(name)

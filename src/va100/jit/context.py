@@ -59,6 +59,8 @@ class Context(Emitter):
     """Whether the kernel looks at the time, so that its warps count what they issue."""
     checked = False
     """Whether the checker is told of accesses and synchronisation."""
+    observed = False
+    """Whether accesses of some CTAs are told of, for counters."""
 
     def __init__(self, analysis: Analysis, symbols: Symbols, place: Placement) -> None:
         super().__init__()

@@ -38,6 +38,7 @@ from va100.jit.lower.texture import lower_texture
 from va100.jit.lower.video import lower_video
 from va100.jit.lower.warp import lower_warp
 from va100.jit.meeting import write_meetings
+from va100.jit.observe import observe
 from va100.jit.pure import select
 from va100.jit.shapes import register_parameters
 from va100.jit.transfer import needs_guard
@@ -338,7 +339,9 @@ class FunctionWriter(Worlds):
         outer, outer_empty = c.mask, c.mask_may_be_empty
         lower = lower_call if operation.opcode == "call" else LOWERINGS[operation.form.family]
         if c.checked:
-            lower = _told(lower)
+            lower = _told(tell, lower)
+        if c.observed:
+            lower = _told(observe, lower)
         self.called_lanes = c.lanes
         if c.instruction.guard is None:
             lower(c, operation)
@@ -606,11 +609,11 @@ class FunctionWriter(Worlds):
         write_meetings(self, self.counts.enter)
 
 
-def _told(lower: Lowering) -> Lowering:
-    """A lowering that tells the checker first."""
+def _told(told: Lowering, lower: Lowering) -> Lowering:
+    """A lowering that tells of itself first."""
 
     def both(c: Context, op: Operation) -> None:
-        tell(c, op)
+        told(c, op)
         lower(c, op)
 
     return both

@@ -66,9 +66,10 @@ class Launch(ctypes.Structure):
         ("workers", _U32),
         ("resident_ctas", _U32),
         ("sm_count", _U32),
-        ("sample_every", _U32),
+        ("observe_ctas", _U32),
         ("shuffle", _U32),
-        ("reserved", _U32),
+        ("l1_cta_bytes", _U32),
+        ("l2_bytes", _U64),
         ("counters", ctypes.POINTER(_U64)),
         ("fault", Fault),
     )

@@ -1,0 +1,118 @@
+"""What a kernel tells of its memory accesses in CTAs that are observed.
+
+The lowering stays as it is; a call that is jumped over elsewhere stands before it.  What the
+accesses amount to in sectors, bank conflicts and hits is found by ``native/exec/observe.cpp``,
+and read by :mod:`va100.jit.observed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from va100.jit import abi
+from va100.jit.access import address_value, effective_space
+from va100.jit.context import Context
+from va100.jit.emit import Value
+from va100.ptx.isa.form import Operation
+from va100.ptx.isa.tiles import tiles_of
+from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
+from va100.ptx.types import Space
+
+_LOAD, _STORE, _ATOMIC = range(3)
+_PAST_L1: Final = frozenset({"cg", "cv"})
+_ROW_BYTES, _ROWS = 16, 8
+
+
+def observe(c: Context, op: Operation) -> None:
+    """Tell of the instruction at hand, if it accesses memory."""
+    teller = _TELLERS.get(op.opcode)
+    if teller is not None:
+        teller(c, op)
+
+
+def _load(c: Context, op: Operation) -> None:
+    target, where = c.instruction.operands[:2]
+    if op.space is Space.PARAM and isinstance(where, Address) and isinstance(where.base, Symbol):
+        return
+    _access(c, op, where, _LOAD, _elements(target))
+
+
+def _store(c: Context, op: Operation) -> None:
+    if op.space is not Space.PARAM:
+        _access(c, op, c.instruction.operands[0], _STORE, _elements(c.instruction.operands[1]))
+
+
+def _atomic(c: Context, op: Operation) -> None:
+    where = c.instruction.operands[1 if op.opcode == "atom" else 0]
+    _access(c, op, where, _ATOMIC, op.vector)
+
+
+def _elements(operand: Operand | None) -> int:
+    return len(operand.elements) if isinstance(operand, Vector) else 1
+
+
+def _access(c: Context, op: Operation, where: Operand | None, kind: int, count: int) -> None:
+    space = effective_space(op)
+    past_l1 = op.semantics not in ("", "weak") or not _PAST_L1.isdisjoint(op.modifiers)
+    address = address_value(c, where, space)
+    _tell(c, address, space, kind, op.type.size_bytes * count, c.lanes, past_l1=past_l1)
+
+
+def _copy(c: Context, op: Operation) -> None:
+    """``cp.async``: a read of global memory, a write of shared memory."""
+    if "global" not in op.modifiers:
+        return
+    target, source, size = c.instruction.operands[:3]
+    if not isinstance(size, Immediate):
+        return
+    read = address_value(c, source, Space.GLOBAL)
+    past_l1 = "cg" in op.modifiers
+    _tell(c, read, Space.GLOBAL, _LOAD, size.value, c.lanes, past_l1=past_l1)
+    written = address_value(c, target, Space.SHARED)
+    _tell(c, written, Space.SHARED, _STORE, size.value, c.lanes)
+
+
+def _rows(c: Context, op: Operation) -> None:
+    """``ldmatrix``: eight lanes name the rows of each matrix."""
+    named = _ROWS * tiles_of(op)[0].registers
+    lanes = c.op(f"and i32 {c.lanes}, {(1 << named) - 1}") if named < 32 else c.lanes
+    space = effective_space(op)
+    address = address_value(c, c.instruction.operands[1], space)
+    _tell(c, address, space, _LOAD, _ROW_BYTES, lanes)
+
+
+def _tell(
+    c: Context,
+    address: Value,
+    space: Space,
+    kind: int,
+    lane_bytes: int,
+    lanes: str,
+    *,
+    past_l1: bool = False,
+) -> None:
+    tell, past = c.name("tell"), c.name("told")
+    on = c.op(f"icmp ne i64 {c.field(abi.OBSERVED, 'i64')}, 0")
+    c.line(f"br i1 {on}, label %{tell}, label %{past}, !prof !1")
+    c.label(tell)
+    where = c.array("i64")
+    c.line(f"store <32 x i64> {c.vector(replace(address))}, ptr {where}, align 64")
+    code = abi.SPACE_CODES[space.value]
+    info = c.site | lane_bytes << 32 | code << 40 | kind << 43 | int(past_l1) << 45
+    c.declare("va_h_observe", "declare void {}(ptr, i64, i32, ptr) cold")
+    c.line(f"call void @va_h_observe(ptr %w, i64 {info}, i32 {lanes}, ptr {where})")
+    c.line(f"br label %{past}")
+    c.label(past)
+
+
+_TELLERS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
+    "ld": _load,
+    "ldu": _load,
+    "st": _store,
+    "atom": _atomic,
+    "red": _atomic,
+    "cp": _copy,
+    "ldmatrix": _rows,
+}
