@@ -334,6 +334,21 @@ class TestDeclarations:
         assert [expected in p for p in problems] == ([True] if expected else [])
 
     @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("mov.v2.b32 {%r1, %r2}, {%r3, %r4};", ""),
+            ("mov.v4.b32 {%r1, %r2}, {%r3, %r4};", "moves 4 elements on both sides"),
+            ("mov.v2.b32 {%r1, %r2}, %rd1;", "moves 2 elements on both sides"),
+            ("mov.v4.b64 {%rd1, %rd2, %rd3, %rd4}, {%rd1, %rd2, %rd3, %rd4};", "wider than 128"),
+            ("mov.v2.f32 {%r1, %r2}, {%rd3, %rd4};", "takes .f32 here"),
+        ],
+    )
+    def test_moves_of_vectors(self, line, expected):
+        problems = found(kernel_text(line))
+        assert all(expected in p for p in problems)
+        assert bool(problems) == bool(expected)
+
+    @pytest.mark.parametrize(
         ("word", "version", "expected"),
         [
             ("sync.aligned", "6.3", ""),
