@@ -60,10 +60,18 @@ def _family(family: Family) -> Iterator[str]:
     for form in ISA:
         if form.family is family:
             needs = f"sm_{form.min_sm}" if form.min_sm else ""
-            since = f"{form.since[0]}.{form.since[1]}"
+            since = f"{form.since[0]}.{form.since[1]}{_until(form)}"
             yield (
                 f"| `{spelling(form)}` | {since} | {needs} | {_state(form)} | {FORM_IDS[form]} |"
             )
+
+
+def _until(form: Form) -> str:
+    """The version that has it no more, if one has."""
+    if form.until is None:
+        return ""
+    target = f" for sm_{form.until_sm}" if form.until_sm else ""
+    return f", gone in {form.until[0]}.{form.until[1]}{target}"
 
 
 def main() -> int:

@@ -407,3 +407,9 @@ extern "C" size_t va_driver_launches(size_t first, va_driver_launch *out, size_t
     return 0;
   }
 }
+
+extern "C" uint64_t va_driver_launches_dropped(void) {
+  va::Log &l = va::log();
+  const std::lock_guard<std::mutex> lock(l.mutex);
+  return l.first_launch;
+}

@@ -189,6 +189,11 @@ def inherited() -> dict[str, str]:
     return dict(os.environ)
 
 
+def adopt(variables: Mapping[str, str]) -> None:
+    """Set variables of this process, which those that it starts inherit."""
+    os.environ.update(variables)
+
+
 def program_name(arguments: Sequence[str]) -> str:
     """Name what runs in this process: a script, else the executable that started Python.
 

@@ -19,7 +19,7 @@ MOVES = [
     for f in executed_forms()
     if f.opcode == "mov"
     for t in spellings(f)
-    if decode(t).type is not PtxType.B128
+    if decode(t).type is not PtxType.B128 and decode(t).vector == 1
 ]
 TO_GENERIC = {"shared": "%d26", "local": "%d28", "global": "%d21", "const": "%d27", "param": "%d25"}
 
@@ -255,13 +255,51 @@ def test_pauses_change_nothing(line: str, engine: Engine, arena: Arena) -> None:
     np.testing.assert_array_equal(_run(_address_text(body), engine, arena, source, 64), source)
 
 
+VECTOR_MOVES = [
+    t
+    for f in executed_forms()
+    if f.opcode == "mov"
+    for t in spellings(f)
+    if decode(t).vector in range(2, 1 + 16 // decode(t).type.size_bytes)
+]
+
+
+@pytest.mark.parametrize("text", VECTOR_MOVES)
+def test_moves_of_vectors(text: str, engine: Engine, arena: Arena) -> None:
+    """Through a declared vector, and back with its elements turned by one in their places."""
+    operation = decode(text)
+    count, size = operation.vector, operation.type.size_bytes
+    letter = {2: "%h", 4: "%r", 8: "%d"}[size]
+    names = [f"{letter}{i + 2}" for i in range(count)]
+    listed, turned = ", ".join(names), ", ".join([*names[1:], names[0]])
+    loads = [f"ld.global.b{8 * size} {n}, [%d60+{size * i}];" for i, n in enumerate(names)]
+    stores = [f"st.global.b{8 * size} [%d61+{size * i}], {n};" for i, n in enumerate(names)]
+    body = "\n".join(
+        [
+            f".reg .v{count} .b{8 * size} %whole, %other;",
+            *loads,
+            f"{text} %whole, {{{listed}}};",
+            f"{text} %other, %whole;",
+            f"{text} {{{listed}}}, %other;",
+            f"{text} {{{listed}}}, {{{turned}}};",
+            *stores,
+            "ret;",
+        ]
+    )
+    source = np.arange(1, 1 + 64, dtype=np.uint64) * np.uint64(0x0123456789ABCDEF)
+    got = _run(kernel("move", "u64 u64", body), engine, arena, source, 64)
+    parts = np.dtype(f"u{size}")
+    want = np.roll(source.view(parts)[:count], -1)
+    np.testing.assert_array_equal(got.view(parts)[:count], want)
+
+
 def test_every_move_form_is_here() -> None:
     spaces = {Space(s) for s in SPACES} | {Space.PARAM}
     for form in executed_forms():
         if form.family is not Family.MOVE:
             continue
         if form.opcode == "mov":
-            assert any(decode(t).form == form for t in (*MOVES, "mov.b128"))
+            assert any(decode(t).form == form for t in (*MOVES, *VECTOR_MOVES, "mov.b128"))
         else:
             assert form.opcode in ("cvta", "isspacep")
             assert any(decode(t).space in spaces for t in spellings(form))

@@ -233,4 +233,9 @@ def test_every_special_register_is_read(engine: Engine, arena: Arena) -> None:
     assert values["%ntid.x"] == 32
     assert values["%ntid.w"] == values["%nctaid.w"] == values["%nctaid.x"] == 1
     assert values["%lanemask_le"] == 0xFF
+    end = values["%reserved_smem_offset_end"]
+    assert end == values["%reserved_smem_offset_cap"]
+    begins = ("begin", "0", "1")
+    assert {values[f"%reserved_smem_offset_{name}"] for name in begins} == {end - 1024}
+    assert values["%total_smem_size"] == end - 1024
     assert values["%pm3"] == values["%envreg7"] == values["%tid.w"] == 0

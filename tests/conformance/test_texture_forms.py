@@ -35,6 +35,8 @@ TEXTS = [t for f in executed_forms() if f.family is Family.TEXTURE for t in spel
 FETCHES = [t for t in TEXTS if t.startswith(("tex.", "tld4."))]
 QUERIES = [t for t in TEXTS if t.startswith("txq.")]
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube")
+SAMPLED = {"2dms": "2d", "a2dms": "a2d"}
+"""Geometry of several samples a texel to that of the texture there is."""
 WRITTEN = {
     "1d": "{%r11}", "2d": "{%r11, %r12}", "3d": "{%r11, %r12, %r13, %r13}",
     "a1d": "{%r10, %r11}", "a2d": "{%r10, %r11, %r12, %r12}",
@@ -49,7 +51,15 @@ GEOMETRIES_SHAPES = {
 
 
 def geometry_of(text: str) -> str:
-    return next(m for m in text.split(".") if m in GEOMETRIES)
+    names = (SAMPLED.get(m, m) for m in text.split("."))
+    return next(name for name in names if name in GEOMETRIES)
+
+
+def written(text: str) -> str:
+    """The coordinates; %r24 is the number of a sample."""
+    if ".2dms." in text:
+        return "{%r24, %r11, %r12, %r12}"
+    return "{%r10, %r24, %r11, %r12}" if ".a2dms." in text else WRITTEN[geometry_of(text)]
 
 
 def instruction(text: str, offsets: str = "") -> str:
@@ -63,7 +73,7 @@ def instruction(text: str, offsets: str = "") -> str:
         slope = SLOPES[{"a1d": "1d", "a2d": "2d"}.get(geometry, geometry.removeprefix("a"))
                        if "cube" not in geometry else "3d"]  # fmt: skip
         level = f", {slope}, {slope}"
-    return f"{text} {out}, [%d10, {WRITTEN[geometry]}]{level}{offsets};"
+    return f"{text} {out}, [%d10, {written(text)}]{level}{offsets};"
 
 
 def fetching(texts: list[str], offsets: str = "") -> str:
@@ -74,6 +84,7 @@ def fetching(texts: list[str], offsets: str = "") -> str:
         at = THREADS * 16 if text.endswith(".s32") else 0
         body += [
             f"ld.global.v4.u32 {{%r10, %r11, %r12, %r13}}, [%d2+{at}];",
+            "mov.u32 %r24, 0;",
             "mov.u32 %r22, 0;",
             "mov.u32 %r23, 0;",
             instruction(text, offsets),
@@ -130,6 +141,10 @@ def test_fetches_agree(geometry: str, reference: Engine, jit: Engine, arena: Are
                 got = fetched(jit, loaded, number, given, len(texts))
             wrong = np.argwhere(got != want)
             assert not wrong.size, (shape, texts[wrong[0][0]], wrong[0], given[wrong[0][1]])
+            sampled = [t for t in texts if t.startswith(("tex.2dms", "tex.a2dms"))]
+            for text in sampled:  # the only sample of a texel is the texel
+                texel = want[texts.index(text.replace("ms.", "."))]
+                np.testing.assert_array_equal(want[texts.index(text)], texel)
     finally:
         loaded.close()
 

@@ -27,9 +27,10 @@ def _text(operation_text: str, mask: int) -> str:
     a = "%d0" if wide else "%r0"
     both = "%r4|%p4" if operation.combine == "all" else "%r4"
     cast = "%r4" if operation.combine == "ballot" else "%p4"
+    named = f", {mask:#x}" if "sync" in operation.modifiers else ""
     call = {
-        "shfl": f"{operation_text} %r4|%p4, {a}, %r1, %r2, {mask:#x};",
-        "vote": f"{operation_text} {cast}, %p0, {mask:#x};",
+        "shfl": f"{operation_text} %r4|%p4, {a}, %r1, %r2{named};",
+        "vote": f"{operation_text} {cast}, %p0{named};",
         "match": f"{operation_text} {both}, {a}, {mask:#x};",
         "redux": f"{operation_text} %r4, {a}, {mask:#x};",
         "activemask": f"{operation_text} %r4;",
@@ -168,6 +169,31 @@ def test_exchange(text: str, mask: int, engine: Engine, arena: Arena) -> None:
             assert got[1] == flag, (text, hex(mask), round_index, lane)
             if value is not None:
                 assert got[0] == value, (text, hex(mask), round_index, lane)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=hex)
+@pytest.mark.parametrize("text", [t for t in FORMS if t.startswith("vote.") and ".sync" not in t])
+def test_votes_of_those_whose_guard_holds(
+    text: str, mask: int, engine: Engine, arena: Arena
+) -> None:
+    """Under a guard in place of a branch: lanes without it neither vote nor count."""
+    table = _operands(text, np.random.default_rng(mask))
+    body = _text(text, mask).replace("@%p5 bra OUT;", "").replace("vote.", "@!%p5 vote.", 1)
+    loaded = load(body, arena, "meet.ptx")
+    try:
+        source = loaded.buffer(table)
+        target = loaded.buffer(np.zeros(ROUNDS * LANES * 2, np.uint32))
+        loaded.run(engine, "meet", (ROUNDS,), (LANES,), pack(source, target))
+        output = loaded.read(target, np.uint32, ROUNDS * LANES * 2).reshape(ROUNDS, LANES, 2)
+    finally:
+        loaded.close()
+    members = [lane for lane in range(LANES) if mask >> lane & 1]
+    for round_index in range(ROUNDS):
+        rows = table[round_index].tolist()
+        for lane in range(LANES):
+            votes = lane in members
+            wanted = _wanted(text, members, rows, lane) if votes else (0xDEAD, 0)
+            assert tuple(output[round_index, lane].tolist()) == wanted
 
 
 # ---------------------------------------------------------------- barriers

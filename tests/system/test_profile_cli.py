@@ -133,6 +133,14 @@ class TestFormats:
         assert [(name, grid) for name, _, grid in rows] == [("reduce", 216), ("reduce", 1)]
         assert rows[0][1] * 1e-9 == pytest.approx(records[0]["time_s"], abs=2e-9)
 
+    def test_a_page_holds_the_source(self, profile, tmp_path):
+        path = tmp_path / "page.html"
+        outcome = profile("--quiet", "--html", path, EXAMPLES / "saxpy.cu")
+        assert outcome.stderr == ""
+        page = path.read_text()
+        assert page.startswith("<!DOCTYPE html>")
+        assert "y[i] = fmaf(alpha, x[i], y[i]);" in page
+
     def test_a_file_that_cannot_be_written_is_told_before_the_program_runs(self, profile, tmp_path):
         nowhere = tmp_path / "none" / "out.json"
         outcome = profile(f"--json={nowhere}", EXAMPLES / "reduction.cu")

@@ -15,6 +15,8 @@ typedef struct va_driver_launch {
  * first-th on, and returns how many there are.  Counters stay valid until the process ends, or
  * until half a million more launches were made. */
 VA_EXPORT size_t va_driver_launches(size_t first, va_driver_launch *out, size_t capacity);
+// Launches that were made before the oldest one still kept.
+VA_EXPORT uint64_t va_driver_launches_dropped(void);
 
 enum va_transfer_kind {
   VA_TRANSFER_HOST_TO_DEVICE = 0,

@@ -98,11 +98,19 @@ def read_findings(
     A last line that was cut off is left out, and so is what was seen in launches before the first
     or after the last one asked for (0: all that come).
     """
-    found: list[Finding] = []
-    ended = False
     if not path.exists():
         return [], False
-    for line in path.read_text(encoding="utf-8").splitlines():
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return parse_findings(lines, first_launch=first_launch, last_launch=last_launch)
+
+
+def parse_findings(
+    lines: Iterable[str], *, first_launch: int = 1, last_launch: int = 0
+) -> tuple[list[Finding], bool]:
+    """Read the lines of such a file, as :func:`read_findings` does."""
+    found: list[Finding] = []
+    ended = False
+    for line in lines:
         try:
             data = json.loads(line)
         except ValueError:

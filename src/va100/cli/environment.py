@@ -7,7 +7,7 @@ from typing import Final
 
 from va100 import config
 from va100.config import Settings
-from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS
+from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS, library, runtimes
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
 ASSEMBLER: Final = "TRITON_PTXAS_PATH"
@@ -18,9 +18,29 @@ def child_environment(settings: Settings) -> dict[str, str]:
     """Build the environment of a program that is to run on virtual GPUs."""
     environment = config.inherited()
     environment.update(additions(settings))
-    others = environment.get(LIBRARY_PATH)
-    environment[LIBRARY_PATH] = f"{NATIVE_DIR}:{others}" if others else str(NATIVE_DIR)
+    environment[LIBRARY_PATH] = _library_path(environment.get(LIBRARY_PATH, ""))
     return environment
+
+
+def enable(settings: Settings) -> None:
+    """Put this process and those that it will start on virtual GPUs.
+
+    Whatever is imported from now on finds the native core under the name of NVIDIA's driver
+    library.  The search path of libraries is for the processes that this one starts: the loader
+    reads it once, at a process's start.
+
+    Raises
+    ------
+    SetupError
+        The native core is not built.
+    """
+    library()
+    config.adopt(child_environment(settings))
+    runtimes()
+    # Only imported here: most verbs start programs and compile nothing themselves.
+    from va100 import assembly  # noqa: PLC0415
+
+    assembly.enable()
 
 
 def additions(settings: Settings) -> dict[str, str]:
@@ -30,9 +50,9 @@ def additions(settings: Settings) -> dict[str, str]:
     """
     added = settings.variables()
     added["VA100_PYTHON"] = sys.executable
-    library = config.python_library()
-    if library is not None:
-        added["VA100_LIBPYTHON"] = str(library)
+    python = config.python_library()
+    if python is not None:
+        added["VA100_LIBPYTHON"] = str(python)
     if PTXAS.exists():
         added[ASSEMBLER] = str(PTXAS)
     return added
@@ -41,3 +61,8 @@ def additions(settings: Settings) -> dict[str, str]:
 def is_built() -> bool:
     """Whether the native core is there."""
     return (NATIVE_DIR / LIBRARY_NAME).exists()
+
+
+def _library_path(others: str) -> str:
+    folders = [folder for folder in others.split(":") if folder != str(NATIVE_DIR)]
+    return ":".join([str(NATIVE_DIR), *folders]) if any(folders) else str(NATIVE_DIR)

@@ -26,6 +26,7 @@ from va100.profile.chrome_trace import trace_json
 from va100.profile.compare import comparison_text, paired
 from va100.profile.criteria import Criterion, CriterionError, offences, parse_criterion
 from va100.profile.details import details_text
+from va100.profile.html.page import page
 from va100.profile.launch import Launch, launches_of, read_records, records_json, selected
 from va100.profile.metrics import METRICS, Metric, chosen, help_text, values
 from va100.profile.ncu_csv import PAGES, Program, details_csv, raw_csv
@@ -38,10 +39,10 @@ HELP: Final = "help"
 _FAILED: Final = 1
 _VALUED: Final = (
     "--model", "--gpus", "--kernel", "--metrics", "--launch-skip", "--launch-count", "--page",
-    "--trace", "--sqlite", "--compare", "--fail-if", "--nvcc-flags",
+    "--trace", "--sqlite", "--html", "--compare", "--fail-if", "--nvcc-flags",
 )  # fmt: skip
 """Options whose value is the word after them."""
-_FILES_TO_WRITE: Final = ("json", "csv", "trace", "sqlite")
+_FILES_TO_WRITE: Final = ("json", "csv", "trace", "sqlite", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,7 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
     for option, what in (
         ("--trace", "a timeline for Perfetto and chrome://tracing"),
         ("--sqlite", "the timeline as a database with Nsight Systems' tables"),
+        ("--html", "a page with charts, which needs nothing else"),
     ):
         parser.add_argument(option, metavar="FILE", help=f"write {what}")
 
@@ -245,6 +247,8 @@ def _write_files(
         _write(args.trace, trace_json(outcome.report))
     if args.sqlite is not None:
         _write_bytes(args.sqlite, database(outcome.report, chip))
+    if args.html is not None:
+        _write(args.html, page(outcome.report, launches, metrics, chip))
     if args.json is not None:
         extra = [values(metrics, quantities(launch, chip)) for launch in launches]
         _write(args.json, records_json(launches, extra))

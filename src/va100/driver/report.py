@@ -64,13 +64,32 @@ def finish_report(path: Path, backend: Backend, *, in_full: bool = False) -> Non
             events.append(_event(backend, launch) | work)
     events += itertools.islice(map(_transfer_event, _transfers()), limit)
     events = sorted(events, key=lambda event: event["start_ns"])[:limit]
-    for group in groups.values():
-        group["mean_s"] = group["total_s"] / group["count"]
-    lines += [*groups.values(), *details.lines, *events]
+    lines += [*map(_with_mean, groups.values()), *details.lines, *events]
     if len(events) == limit:
         lines.append({"type": "note", "text": f"only the first {limit} events are kept"})
     lines += [{"type": "fault", "kernel": f.kernel, "text": f.text} for f in backend.faults]
     _append(path, [*lines, {"type": "end"}])
+
+
+def append_launches(path: Path, backend: Backend, first: int) -> int:
+    """Write the launches of this process from one on, and tell the number of the next.
+
+    Those that the driver no longer keeps are passed over.
+    """
+    library().va_driver_launches_dropped.restype = ctypes.c_uint64
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    dropped = int(library().va_driver_launches_dropped())
+    following = max(first, dropped)
+    for launch in _logged(library().va_driver_launches, _DriverLaunch, first=following - dropped):
+        _count(groups, backend, launch)
+        following += 1
+    if groups:
+        _append(path, map(_with_mean, groups.values()))
+    return following
+
+
+def _with_mean(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "mean_s": group["total_s"] / group["count"]}
 
 
 def _append(path: Path, lines: Iterable[dict[str, Any]]) -> None:
@@ -86,10 +105,9 @@ def _transfers() -> Iterator[_DriverTransfer]:
     return _logged(library().va_driver_transfers, _DriverTransfer)
 
 
-def _logged(read: Any, kind: Any) -> Iterator[Any]:
-    """Everything in one of the driver's logs, oldest first."""
+def _logged(read: Any, kind: Any, *, first: int = 0) -> Iterator[Any]:
+    """What one of the driver's logs holds from an entry on, oldest first."""
     read.restype = ctypes.c_size_t
-    first = 0
     while True:
         batch = (kind * _BATCH)()
         total = read(ctypes.c_size_t(first), batch, ctypes.c_size_t(_BATCH))

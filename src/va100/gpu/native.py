@@ -19,6 +19,8 @@ NATIVE_DIR: Final = Path(__file__).resolve().parent.parent / "_native"
 LIBRARY_NAME: Final = "libcuda.so.1"
 COMPANIONS: Final = ("libnvJitLink.so.12", "libnvJitLink.so.13")
 """Libraries that stand where NVIDIA's would, whose machine code cannot be run."""
+RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
+"""The CUDA runtimes, under the names that programs linked with ``-cudart shared`` ask for."""
 PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
 """A ptxas that passes PTX on."""
 _NVRTC_DIR: Final = NATIVE_DIR / "nvrtc"
@@ -56,6 +58,16 @@ def companions() -> tuple[ctypes.CDLL, ...]:
     paths = [NATIVE_DIR / name for name in COMPANIONS]
     opened = [ctypes.CDLL(str(p), mode=ctypes.RTLD_GLOBAL) for p in paths if p.exists()]
     return (*opened, *_compilers())
+
+
+@functools.cache
+def runtimes() -> tuple[ctypes.CDLL, ...]:
+    """Open the CUDA runtimes and keep them, for extension modules that link one.
+
+    They are opened without ``RTLD_GLOBAL``: both have the same symbols.
+    """
+    paths = [NATIVE_DIR / name for name in RUNTIMES]
+    return tuple(ctypes.CDLL(str(path)) for path in paths if path.exists())
 
 
 def _compilers() -> Iterator[ctypes.CDLL]:

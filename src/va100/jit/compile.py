@@ -19,9 +19,10 @@ from va100.jit.chunks import CHUNK_INSTRUCTIONS, ChunkContext, ChunkWriter
 from va100.jit.clock import reads_time
 from va100.jit.context import Context, Placement
 from va100.jit.function import FunctionWriter
+from va100.jit.parameters import flow_with_stack
 from va100.jit.shapes import register_parameters
 from va100.jit.specials import special_value
-from va100.jit.symbols import Symbols, aligned, collect
+from va100.jit.symbols import RESERVED_BYTES, Symbols, aligned, collect
 from va100.ptx.cfg import FlowGraph, build_flow
 from va100.ptx.program import Function, Immediate, PtxModule, Symbol
 from va100.ptx.types import Space
@@ -134,7 +135,7 @@ def lay_out(module: PtxModule, kernel: str) -> Layout:
         name = pending.pop(0)
         if name in flows or name not in by_name:
             continue
-        flows[name] = build_flow(module, by_name[name])
+        flows[name] = flow_with_stack(module, by_name[name])
         order.append(name)
         pending += _reachable(module, flows[name])
     shared = tuple(
@@ -168,7 +169,10 @@ def param_layout(function: Function) -> tuple[dict[str, int], int]:
 
 
 def _reserved_bytes(flows: Mapping[str, FlowGraph]) -> int:
-    """What the toolkit keeps for itself at the start of shared memory: ``%reserved_smem_…``."""
+    """What the toolkit keeps of shared memory, in kernels that read ``%reserved_smem_…``.
+
+    Others go without it: nobody could tell.
+    """
     named = (
         name
         for flow in flows.values()
@@ -176,7 +180,7 @@ def _reserved_bytes(flows: Mapping[str, FlowGraph]) -> int:
         for operand in instruction.operands
         for name in effects.registers_in(operand)
     )
-    return 1024 if any(name.startswith("%reserved_smem") for name in named) else 0
+    return RESERVED_BYTES if any(name.startswith("%reserved_smem") for name in named) else 0
 
 
 def _reachable(module: PtxModule, flow: FlowGraph) -> list[str]:

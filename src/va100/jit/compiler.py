@@ -88,5 +88,6 @@ class JitCompiler:
         for kernel in module.kernels:
             layout = self.engine.layout(module, kernel.name)
             registers = estimate_registers(layout, kernel.name)
-            found[kernel.name] = (layout.symbols.shared_bytes, layout.local_bytes, registers)
+            declared = layout.symbols.shared_bytes - layout.symbols.reserved_bytes
+            found[kernel.name] = (declared, layout.local_bytes, registers)
         return found

@@ -107,6 +107,7 @@ class Entry:
     regions: int
     blocks: tuple[tuple[str, int, int], ...]
     shared_bytes: int
+    reserved_bytes: int
     local_bytes: int
     param_bytes: int
     registers: int
@@ -140,8 +141,8 @@ class Entry:
 
 
 _HEADER: Final = (
-    "symbol", "flags", "regions", "blocks", "shared_bytes", "local_bytes", "param_bytes",
-    "registers",
+    "symbol", "flags", "regions", "blocks", "shared_bytes", "reserved_bytes", "local_bytes",
+    "param_bytes", "registers",
 )  # fmt: skip
 _CHUNKED: Final = (
     "name",
@@ -305,7 +306,7 @@ class JitEngine:
             variant=variant,
             resources=KernelResources(
                 registers_per_thread=entry.registers,
-                static_shared_bytes=entry.shared_bytes,
+                static_shared_bytes=entry.shared_bytes - entry.reserved_bytes,
                 local_bytes=entry.local_bytes,
                 max_threads_per_block=max_threads(function),
             ),
@@ -365,6 +366,7 @@ class JitEngine:
             regions=text.regions,
             blocks=tuple((b.function, b.first_site, b.end_site) for b in text.blocks),
             shared_bytes=layout.symbols.shared_bytes,
+            reserved_bytes=layout.symbols.reserved_bytes,
             local_bytes=layout.local_bytes,
             param_bytes=layout.param_bytes,
             registers=estimate_registers(layout, order.kernel),

@@ -174,6 +174,8 @@ def _gives_uniform(
     if family is Family.BARRIER:
         return True
     if family is Family.WARP:
+        if "sync" not in operation.modifiers:
+            return operation.opcode == "vote"
         return members_uniform and (
             operation.opcode == "vote"
             or (operation.opcode == "match" and operation.combine == "all")
@@ -197,7 +199,8 @@ def _destination_shape(
     if family is Family.BARRIER or operation.opcode == "activemask":
         return uniform(bits)
     if operation.opcode in ("vote", "redux"):
-        members_uniform = state.is_uniform(instruction.operands[-1])
+        named = "sync" in operation.modifiers
+        members_uniform = not named or state.is_uniform(instruction.operands[-1])
         return uniform(bits) if members_uniform else varying(bits)
     if family in (Family.WARP, Family.ATOMIC, Family.TEXTURE, Family.MATRIX, Family.ASYNC):
         return varying(bits)

@@ -117,6 +117,14 @@ def _dynamic_bytes(c: Context, bits: int) -> Value:
 
 
 def _shared_bytes(c: Context, bits: int) -> Value:
+    """What the kernel has, which is where the reserved region begins."""
+    whole = _field32(c, abi.SHARED_BYTES)
+    if c.symbols.reserved_bytes:
+        whole = c.op(f"sub i32 {whole}, {c.symbols.reserved_bytes}")
+    return Value(uniform(bits), base=whole)
+
+
+def _reserved_end(c: Context, bits: int) -> Value:
     return Value(uniform(bits), base=_field32(c, abi.SHARED_BYTES))
 
 
@@ -144,7 +152,11 @@ _READERS: Final[Mapping[str, Callable[[Context, int], Value]]] = {
     "%globaltimer_hi": _timer_high,
     "%dynamic_smem_size": _dynamic_bytes,
     "%total_smem_size": _shared_bytes,
-    "%aggr_smem_size": _shared_bytes,
+    "%reserved_smem_offset_begin": _shared_bytes,
+    "%reserved_smem_offset_0": _shared_bytes,
+    "%reserved_smem_offset_1": _shared_bytes,
+    "%reserved_smem_offset_end": _reserved_end,
+    "%reserved_smem_offset_cap": _reserved_end,
     "%envreg1": _envreg1,
     "%envreg2": _envreg2,
 }

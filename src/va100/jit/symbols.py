@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from va100.gpu.place import function_addresses
 from va100.ptx.program import Function, PtxModule, Variable
 from va100.ptx.types import Space
+
+RESERVED_BYTES: Final = 1024
+"""Shared memory of a CTA that the A100 keeps for NVIDIA's own software."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,9 @@ class Symbols:
     shared: Mapping[str, int]
     """Module-scope ``.shared`` variable to offset in the window."""
     shared_bytes: int
-    """Static shared memory; unsized ``extern`` arrays start here."""
+    """Static shared memory and what is reserved; dynamic shared memory comes on top."""
+    reserved_bytes: int
+    """Of those, what the toolkit keeps for itself at the window's end."""
     functions: Mapping[str, Function]
     addresses: Mapping[str, int]
     """Function name to the number that stands for its address."""
@@ -43,16 +49,18 @@ def collect(
     """Lay out a module's names.
 
     ``local_shared`` are the shared variables declared inside the functions of one kernel; their
-    names are unique.  Shared memory begins with ``reserved_bytes`` that no variable takes.
+    names are unique.  No variable takes the last ``reserved_bytes`` of shared memory.
     """
     ordinals = global_ordinals(module)
-    shared, total = _shared_layout((*module.variables, *local_shared), reserved_bytes)
+    shared, total = _shared_layout((*module.variables, *local_shared))
     functions: dict[str, Function] = {}
     for function in module.functions:
         if function.body is not None or function.name not in functions:
             functions[function.name] = function
     constants = {v.name: v.size_bytes for v in module.variables if v.space is Space.CONST}
-    return Symbols(ordinals, constants, shared, total, functions, function_addresses(module))
+    addresses = function_addresses(module)
+    total += reserved_bytes
+    return Symbols(ordinals, constants, shared, total, reserved_bytes, functions, addresses)
 
 
 def global_ordinals(module: PtxModule) -> dict[str, int]:
@@ -63,11 +71,10 @@ def global_ordinals(module: PtxModule) -> dict[str, int]:
     return {name: k for k, name in enumerate(names)}
 
 
-def _shared_layout(
-    variables: tuple[Variable, ...], reserved_bytes: int
-) -> tuple[dict[str, int], int]:
+def _shared_layout(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
+    """Offsets, and the end of the sized ones, where the unsized ones begin."""
     offsets: dict[str, int] = {}
-    total = reserved_bytes
+    total = 0
     unsized: list[Variable] = []
     for variable in variables:
         if variable.space is not Space.SHARED or variable.name in offsets:

@@ -197,13 +197,17 @@ _UNIFORM_SPECIALS: Final[Mapping[str, int]] = {
     "%globaltimer_hi": 32,
     "%dynamic_smem_size": 32,
     "%total_smem_size": 32,
-    "%aggr_smem_size": 32,
+    "%reserved_smem_offset_begin": 32,
+    "%reserved_smem_offset_0": 32,
+    "%reserved_smem_offset_1": 32,
+    "%reserved_smem_offset_end": 32,
+    "%reserved_smem_offset_cap": 32,
     "%envreg1": 32,
     "%envreg2": 32,
 }
 
 
-_UNSET: Final = ("%pm", "%envreg", "%reserved_smem", "%current_graph_exec")
+_UNSET: Final = ("%pm", "%envreg", "%current_graph_exec")
 """Beginnings of the names that read as zero: nothing sets them."""
 
 

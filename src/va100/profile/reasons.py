@@ -66,8 +66,8 @@ def top_lines(launch: Launch) -> list[tuple[LineCounters, float, float | None]]:
     list of (line, instructions, sectors)
         Shares of the launch's, 0 to 1; of sectors None where the launch has none.
     """
-    issues = {index: _issues(line) for index, line in enumerate(launch.lines)}
-    sectors = {index: _sectors(line) for index, line in enumerate(launch.lines)}
+    issues = {index: issues_of(line) for index, line in enumerate(launch.lines)}
+    sectors = {index: sectors_of(line) for index, line in enumerate(launch.lines)}
     all_issues, all_sectors = sum(issues.values()), sum(sectors.values())
     by_memory = _by_memory(launch) and bool(all_sectors)
     leading, total = (sectors, all_sectors) if by_memory else (issues, all_issues)
@@ -117,7 +117,7 @@ def _latency_text(launch: Launch, found: Mapping[str, float], chip: ChipSpec) ->
 def _part_text(launch: Launch, found: Mapping[str, float], chip: ChipSpec) -> str:
     busy = found.get(f"busy_s.{launch.bound}", 0.0) / launch.time_s
     name = launch.bound.removesuffix(" pipe").removesuffix(" bandwidth")
-    return f"{name.replace(' ', '-')}-bound: the {launch.bound} is busy {busy:.0%} of the time"
+    return f"{name.replace(' ', '-')}-bound: {launch.bound} busy {busy:.0%} of the time"
 
 
 _SENTENCES: Final[Mapping[Bound, Sentence]] = {
@@ -131,7 +131,8 @@ _SENTENCES: Final[Mapping[Bound, Sentence]] = {
 
 def _bound_text(launch: Launch, found: Mapping[str, float], chip: ChipSpec) -> str:
     bound = bound_of(launch.bound)
-    sentence = _SENTENCES.get(bound, _part_text) if bound else _part_text
+    known = bound is not None and "dram_bytes" in found
+    sentence = _SENTENCES.get(bound, _part_text) if bound and known else _part_text
     return sentence(launch, found, chip)
 
 
@@ -202,7 +203,7 @@ def _lanes_text(launch: Launch, found: Mapping[str, float]) -> str:
     worst = max(launch.lines, key=_idle_lanes, default=None)
     where = ""
     if worst is not None and _idle_lanes(worst) > 0:
-        each = worst.counters.get("thread_instructions", 0.0) / _issues(worst)
+        each = worst.counters.get("thread_instructions", 0.0) / issues_of(worst)
         where = f"; {each:.3g} at {line_text(worst)}"
     return f"divergence: {lanes / issued:.3g} of {WARP_SIZE} lanes take part{where}"
 
@@ -211,11 +212,13 @@ def _by_memory(launch: Launch) -> bool:
     return bound_of(launch.bound) in (Bound.DRAM, Bound.L2, Bound.L1)
 
 
-def _issues(line: LineCounters) -> float:
+def issues_of(line: LineCounters) -> float:
+    """Warp instructions of a line."""
     return float(sum(line.counters.get("warp_instructions", {}).values()))
 
 
-def _sectors(line: LineCounters) -> float:
+def sectors_of(line: LineCounters) -> float:
+    """32-byte sectors of global memory that a line's accesses touched."""
     return float(line.counters.get("global_sectors", 0.0))
 
 
@@ -224,7 +227,7 @@ def _wasted(line: LineCounters) -> float:
     counters = line.counters
     moved = counters.get("global_load_bytes", 0.0) + counters.get("global_store_bytes", 0.0)
     requests = float(counters.get("global_requests", 0.0))
-    return _sectors(line) - max(float(moved) / _SECTOR_BYTES, requests)
+    return sectors_of(line) - max(float(moved) / _SECTOR_BYTES, requests)
 
 
 def _turns_each(line: LineCounters) -> float:
@@ -233,7 +236,7 @@ def _turns_each(line: LineCounters) -> float:
 
 
 def _idle_lanes(line: LineCounters) -> float:
-    return _issues(line) * WARP_SIZE - float(line.counters.get("thread_instructions", 0.0))
+    return issues_of(line) * WARP_SIZE - float(line.counters.get("thread_instructions", 0.0))
 
 
 def together(launches: Sequence[Launch]) -> dict[tuple[str, str, str, int], list[Launch]]:

@@ -306,6 +306,10 @@ class OperandRules:
     def _move(self, operation: Operation, instruction: Instruction, report: Report) -> None:
         kind = operation.type
         destination, source = instruction.operands
+        if operation.vector > 1:
+            for operand in instruction.operands:
+                self._whole_vector(operation, operand, report)
+            return
         for operand, is_source in ((destination, False), (source, True)):
             if isinstance(operand, Vector):
                 self._packing(operation, operand, report, is_source=is_source)
@@ -318,6 +322,17 @@ class OperandRules:
                 self._destination(operation, Place("d", kind), operand, report)
         if isinstance(destination, Vector) and isinstance(source, Vector):
             report("mov packs or unpacks; it does not take two vectors")
+
+    def _whole_vector(self, operation: Operation, operand: Operand | None, report: Report) -> None:
+        """A side of a move of vectors, element by element."""
+        elements = operand.elements if isinstance(operand, Vector) else ()
+        if len(elements) != operation.vector:
+            report(f"{operation.text} moves {operation.vector} elements on both sides")
+        elif operation.vector * operation.type.bits > _MAX_VECTOR_BITS:
+            report(f"{operation.text} is wider than {_MAX_VECTOR_BITS} bits")
+        for element in elements:
+            if element is not None:
+                self._agree(operation, operation.type, element, report)
 
     def _packing(
         self, operation: Operation, vector: Vector, report: Report, *, is_source: bool

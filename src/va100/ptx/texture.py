@@ -20,6 +20,11 @@ _COORDINATES: Final[Mapping[str, int]] = {
 _DIMENSIONS: Final[Mapping[str, int]] = {
     "1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2,
 }  # fmt: skip
+_SAMPLED: Final[Mapping[str, str]] = {"2dms": "2d", "a2dms": "a2d"}
+"""Geometry with several samples a texel to that of one sample.
+
+CUDA has no way to make an array of several samples, so every texel has one, whatever the number.
+"""
 _LEVELS: Final = {"level": 1, "grad": 2}
 """Modifier to the operands that choose a level of detail."""
 
@@ -43,8 +48,13 @@ class Place(NamedTuple):
 
 
 def geometry_of(operation: Operation) -> str:
-    """``1d`` to ``acube``."""
-    return next(m for m in operation.sequence if m in _COORDINATES)
+    """``1d`` to ``acube``; samples are looked for as texels."""
+    names = (_SAMPLED.get(m, m) for m in operation.sequence)
+    return next(name for name in names if name in _COORDINATES)
+
+
+def _has_samples(operation: Operation) -> bool:
+    return not operation.modifiers.isdisjoint(_SAMPLED)
 
 
 def place_of(operation: Operation, operands: tuple[Operand | None, ...]) -> Place:
@@ -54,7 +64,7 @@ def place_of(operation: Operation, operands: tuple[Operand | None, ...]) -> Plac
     geometry = geometry_of(operation)
     given = _elements(where.parts[1])
     layer = given[0] if geometry[0] == "a" else None
-    given = given[1 if layer is not None else 0 :]
+    given = given[(layer is not None) + _has_samples(operation) :]
     offsets = _extra(operation, operands)
     return Place(
         geometry,
@@ -93,7 +103,7 @@ def problem(
     if len(where.parts) != 2:
         return "samplers apart from their texture are not taken"
     geometry = geometry_of(operation)
-    wanted = _COORDINATES[geometry] + (geometry[0] == "a")
+    wanted = _COORDINATES[geometry] + (geometry[0] == "a") + _has_samples(operation)
     given = _elements(where.parts[1])
     if len(given) < wanted or not all(isinstance(e, Register | Immediate) for e in given):
         return f"{geometry} takes {wanted} coordinates"

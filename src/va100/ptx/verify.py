@@ -14,7 +14,7 @@ from va100.errors import PtxError, PtxVerifyError, UnsupportedInstruction
 from va100.ptx import texture
 from va100.ptx.isa import Operation, Support, look_up
 from va100.ptx.isa.decode import spelling
-from va100.ptx.isa.form import Family
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.special import PARSED_REGISTERS
 from va100.ptx.program import (
     Alias,
@@ -142,6 +142,8 @@ class _Verifier:
                 f"{instruction.op!r} needs sm_{form.min_sm}; the text's target is "
                 f"sm_{self.architecture}",
             )
+        if gone := _taken_away(form, version, self.architecture):
+            self.report(instruction.span, f"{instruction.op!r} {gone}")
         if form.since > version:
             self.report(
                 instruction.span,
@@ -182,6 +184,15 @@ class _Reporter:
 
     def __call__(self, problem: str) -> None:
         self._verifier.report(self._span, problem)
+
+
+def _taken_away(form: Form, version: tuple[int, int], architecture: int) -> str:
+    """Why a text may use a form no more; empty when it may."""
+    if form.until is None or version < form.until or architecture < form.until_sm:
+        return ""
+    since = f"PTX ISA {form.until[0]}.{form.until[1]}"
+    target = f" for sm_{form.until_sm} and later" if form.until_sm else ""
+    return f"is not in {since}{target}; the text is {version[0]}.{version[1]}"
 
 
 def _definitions(module: PtxModule) -> dict[str, Function]:

@@ -109,7 +109,9 @@ class KernelCode:
     param_offsets: Mapping[str, int]
     param_bytes: int
     static_shared_bytes: int
-    dynamic_shared_offset: int
+    """Declared and reserved."""
+    reserved_shared_bytes: int
+    """What is NVIDIA's own, at the end of a CTA's shared memory."""
     local_bytes: int
 
 
@@ -128,6 +130,7 @@ def link_kernel(
         raise LaunchError("the module has no such kernel", kernel=kernel)
     flows = _reachable(module, functions, kernel)
     shared, static_bytes = _lay_shared(module, flows)
+    reserved = 1024 if _reads_reserved(flows) else 0
     addresses = {name: FUNCTION_BASE + 16 * i for i, name in enumerate(_callable_names(module))}
     offsets, param_bytes = _lay_params(functions[kernel])
     outer = {name: Place(Home.DEVICE, address) for name, address in module.addresses.items()}
@@ -147,8 +150,8 @@ def link_kernel(
         names={address: name for name, address in addresses.items()},
         param_offsets=offsets,
         param_bytes=param_bytes,
-        static_shared_bytes=static_bytes,
-        dynamic_shared_offset=static_bytes,
+        static_shared_bytes=static_bytes + reserved,
+        reserved_shared_bytes=reserved,
         local_bytes=_local_bytes(codes, kernel),
     )
 
@@ -232,13 +235,7 @@ def _lay_shared(
         variables |= {(function, name): v for name, v in flow.variables.items()}
     shared = {key: v for key, v in variables.items() if v.space is Space.SHARED}
     offsets: dict[tuple[str, str], int] = {}
-    reserved = any(
-        isinstance(operand, Register) and operand.name.startswith("%reserved_smem")
-        for flow in flows.values()
-        for instruction in flow.instructions
-        for operand in _flatten(instruction.operands)
-    )
-    end = 1024 if reserved else 0  # the toolkit's own, before all variables
+    end = 0
     for key, variable in shared.items():
         if variable.size_bytes:
             offsets[key] = align_up(end, variable.alignment_bytes)
@@ -246,6 +243,16 @@ def _lay_shared(
     unsized = {key: v for key, v in shared.items() if not v.size_bytes}
     end = align_up(end, max((v.alignment_bytes for v in unsized.values()), default=1))
     return offsets | dict.fromkeys(unsized, end), end
+
+
+def _reads_reserved(flows: Mapping[str, FlowGraph]) -> bool:
+    """Whether a kernel asks where NVIDIA's own shared memory is."""
+    return any(
+        isinstance(operand, Register) and operand.name.startswith("%reserved_smem")
+        for flow in flows.values()
+        for instruction in flow.instructions
+        for operand in _flatten(instruction.operands)
+    )
 
 
 def _shared_places(offsets: Mapping[tuple[str, str], int], function: str) -> dict[str, Place]:

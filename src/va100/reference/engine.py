@@ -61,7 +61,7 @@ class ReferenceEngine:
         _check_block(code, block)
         return KernelResources(
             registers_per_thread=min(max(len(code.entry.flow.registers), 16), 255),
-            static_shared_bytes=code.static_shared_bytes,
+            static_shared_bytes=code.static_shared_bytes - code.reserved_shared_bytes,
             local_bytes=code.local_bytes,
         )
 

@@ -1,6 +1,7 @@
 """Exchanges and votes among the lanes of a warp.
 
-All but ``activemask`` wait for the lanes their mask names, wherever those are in the code.
+All but ``activemask`` and the forms without ``.sync`` wait for the lanes their mask names,
+wherever those are in the code.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ def evaluate_exchange(issue: Issue) -> None:
     if issue.step.operation.opcode == "activemask":
         issue.write(issue.step.operands[0], full(issue.bits, U32))
         return
+    if "sync" not in issue.step.operation.modifiers:
+        _complete([issue])
+        return
     for part, members in by_members(issue, issue.step.operands[-1]):
         issue.warp.meet(part, members, _complete)
 
@@ -43,7 +47,7 @@ def _complete(issues: list[Issue]) -> None:
 def _inputs(issue: Issue) -> list[Lanes]:
     """Source operands but for the mask, each in the type the instruction gives it."""
     operation = issue.step.operation
-    sources = issue.step.operands[1:-1]
+    sources = issue.step.operands[1 : -1 if "sync" in operation.modifiers else None]
     if operation.opcode == "vote":
         return [issue.predicate(sources[0])]
     first = issue.read(sources[0], operation.type)

@@ -64,7 +64,7 @@ class Issue:
         if isinstance(operand, Immediate):
             return self.frame.code.immediate(operand, dtype)
         if isinstance(operand, Symbol):
-            return resize(self.symbol_value(operand), dtype)
+            return resize(self._named_value(operand), dtype)
         if isinstance(operand, Not):
             return ~resize(self._register(operand.operand.name), dtype)
         raise self.broken(f"operand {operand!r} is no value")
@@ -107,8 +107,16 @@ class Issue:
 
     # ------------------------------------------------------------ addresses
 
+    def _named_value(self, symbol: Symbol) -> Lanes:
+        """What ``mov`` makes of a name; a function's own parameter then lies in local memory."""
+        value = self.symbol_value(symbol)
+        place = self.frame.code.places[symbol.name]
+        if place.home is Home.FRAME and self._is_param(symbol.name):
+            return value - self.warp.local_bases
+        return value
+
     def symbol_value(self, symbol: Symbol) -> Lanes:
-        """What ``mov`` makes of a name: its address in its own space, or a code address."""
+        """Where a name lies: its address in its own space, or a code address."""
         place = self.frame.code.places.get(symbol.name)
         if place is None:
             raise missing_symbol(symbol.name)
@@ -136,6 +144,8 @@ class Issue:
             # A 32-bit base counts as unsigned; the sum wraps like the address it makes.
             base = resize(self._register(operand.base.name), U64)
             offset = base + np.uint64(operand.offset & 0xFFFFFFFFFFFFFFFF)
+            if space is Space.PARAM and not self.frame.code.flow.function.is_kernel:
+                space = self._space_of_parameter(offset)
             if self._register(operand.base.name).dtype == U32 and space in _OFFSET_SPACES:
                 offset = offset & np.uint64(0xFFFFFFFF)
         else:
@@ -143,6 +153,11 @@ class Issue:
                 Symbol(operand.base.name, operand.base.offset + operand.offset)
             )
         return self.to_generic(offset, space)
+
+    def _space_of_parameter(self, offset: Lanes) -> Space:
+        """A function reaches its own parameters at local addresses, the kernel at generic ones."""
+        local = offset < np.uint64(self.warp.cta.launch.local_bytes)
+        return Space.LOCAL if local[self.mask].all() else Space.PARAM
 
     def to_generic(self, value: Lanes, space: Space) -> Lanes:
         """Addresses in a space as generic addresses."""

@@ -22,9 +22,14 @@ def evaluate_move(issue: Issue) -> None:
 
 
 def mov(issue: Issue) -> None:
-    """Copy a value, pack a vector into it, unpack it into a vector, or take an address."""
+    """Copy a value or vector, pack a vector into a value, unpack it, or take an address."""
     destination, source = issue.step.operands
     kind = issue.step.operation.type
+    if isinstance(destination, Vector) and isinstance(source, Vector):
+        values = [issue.read(element, kind) for element in source.elements]
+        for element, part in zip(destination.elements, values, strict=True):
+            issue.write(element, part, extend_sign=kind.is_signed)
+        return
     if isinstance(source, Vector):
         value = _packed(issue, source, RAW[kind])
     else:

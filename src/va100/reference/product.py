@@ -38,7 +38,9 @@ def multiply(all_lanes: Collective) -> None:
         columns = _columns(all_lanes, product)
         a, b, c = a[:, None, :], b[columns], c[:, None, :]
     kind, mode = kind_of(product), operation.rounding or "rn"
-    result = mma(a, b, c, kind=kind, mode=mode, satfinite=operation.saturate)
+    # Texts before PTX 6.5 may ask it of floating point, of which chips since sm_70 make nothing.
+    satfinite = operation.saturate and product.d.type is PtxType.S32
+    result = mma(a, b, c, kind=kind, mode=mode, satfinite=satfinite)
     if product.sparse:
         result = result[:, 0]
     if wide and product.d.type is PtxType.F16:

@@ -158,6 +158,12 @@ def _timer_hi(issue: Issue) -> Lanes:
 
 
 def _shared_bytes(issue: Issue) -> Lanes:
+    """What the kernel has; the reserved region begins behind it."""
+    launch = issue.warp.cta.launch
+    return full(launch.shared_bytes - launch.code.reserved_shared_bytes, U32)
+
+
+def _reserved_end(issue: Issue) -> Lanes:
     return full(issue.warp.cta.launch.shared_bytes, U32)
 
 
@@ -192,12 +198,16 @@ SCALARS: Final[Mapping[str, Callable[[Issue], Lanes]]] = {
     "%globaltimer_lo": _timer_lo,
     "%globaltimer_hi": _timer_hi,
     "%total_smem_size": _shared_bytes,
-    "%aggr_smem_size": _shared_bytes,
+    "%reserved_smem_offset_begin": _shared_bytes,
+    "%reserved_smem_offset_0": _shared_bytes,
+    "%reserved_smem_offset_1": _shared_bytes,
+    "%reserved_smem_offset_end": _reserved_end,
+    "%reserved_smem_offset_cap": _reserved_end,
     "%dynamic_smem_size": _dynamic_bytes,
     "%envreg1": _envreg1,
     "%envreg2": _envreg2,
 }
 """Name to reader."""
 
-ZEROES: Final = ("%pm", "%envreg", "%reserved_smem", "%current_graph_exec")
+ZEROES: Final = ("%pm", "%envreg", "%current_graph_exec")
 """Beginnings of the names that read as zero: nothing sets them here."""

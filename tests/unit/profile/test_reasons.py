@@ -49,6 +49,12 @@ class TestBound:
         assert said(bound_by="wormhole pipe")[0].startswith("wormhole-bound")
 
 
+def test_without_counters_the_bound_is_told_all_the_same():
+    assert said(counters={}, parts={"DRAM bandwidth": 4e-6})[0] == (
+        "DRAM-bound: DRAM bandwidth busy 50% of the time"
+    )
+
+
 class TestSectors:
     WORSE = LINES[1].counters | {"global_sectors": 393216.0 * 4}
 

@@ -320,6 +320,51 @@ class TestDeclarations:
         text = kernel_text("bmsk.clamp.b32 %r1, 1, 2;", header=".version 7.0 .target sm_80")
         assert ["needs PTX ISA 7.6; the text is 7.0" in p for p in found(text)] == [True]
 
+    @pytest.mark.parametrize(
+        ("line", "header", "expected"),
+        [
+            ("shfl.up.b32 %r1, %r2, 1, 0;", ".version 7.0 .target sm_80", "not in PTX ISA 6.4"),
+            ("vote.ballot.b32 %r1, %p1;", ".version 6.4 .target sm_70", "for sm_70 and later"),
+            ("vote.all.pred %p1, %p2;", ".version 6.3 .target sm_70", ""),
+            ("shfl.idx.b32 %r1|%p1, %r2, 1, 31;", ".version 7.0 .target sm_60", ""),
+        ],
+    )
+    def test_instructions_that_later_versions_lack(self, line, header, expected):
+        problems = found(kernel_text(line, header=header))
+        assert [expected in p for p in problems] == ([True] if expected else [])
+
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("mov.v2.b32 {%r1, %r2}, {%r3, %r4};", ""),
+            ("mov.v4.b32 {%r1, %r2}, {%r3, %r4};", "moves 4 elements on both sides"),
+            ("mov.v2.b32 {%r1, %r2}, %rd1;", "moves 2 elements on both sides"),
+            ("mov.v4.b64 {%rd1, %rd2, %rd3, %rd4}, {%rd1, %rd2, %rd3, %rd4};", "wider than 128"),
+            ("mov.v2.f32 {%r1, %r2}, {%rd3, %rd4};", "takes .f32 here"),
+        ],
+    )
+    def test_moves_of_vectors(self, line, expected):
+        problems = found(kernel_text(line))
+        assert all(expected in p for p in problems)
+        assert bool(problems) == bool(expected)
+
+    @pytest.mark.parametrize(
+        ("word", "version", "expected"),
+        [
+            ("sync.aligned", "6.3", ""),
+            ("sync.aligned", "6.2", "needs PTX ISA 6.3"),
+            ("sync", "6.2", ""),
+            ("sync", "6.3", "not in PTX ISA 6.3"),
+            ("sync.aligned", "6.5", "not in PTX ISA 6.5"),
+        ],
+    )
+    def test_matrix_words_that_came_and_went(self, word, version, expected):
+        a, c = (f"{{{', '.join(f'%{r}{i}' for i in range(n))}}}" for r, n in (("r", 8), ("f", 8)))
+        end = "" if expected.endswith("6.3") else ".satfinite"
+        line = f"wmma.mma.{word}.row.col.m16n16k16.f32.f32{end} {c}, {a}, {a}, {c};"
+        problems = found(kernel_text(line, header=f".version {version} .target sm_70"))
+        assert [expected in p for p in problems] == ([True] if expected else [])
+
 
 class TestCalls:
     @pytest.mark.parametrize(

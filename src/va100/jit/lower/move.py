@@ -73,8 +73,10 @@ def _pack(c: Context, op: Operation, destination: Operand | None, source: Vector
 
 def _unpack(c: Context, op: Operation, destination: Vector, source: Operand | None) -> None:
     if isinstance(source, Vector):
-        for target, element in zip(destination.elements, source.elements, strict=True):
-            c.write(target, c.read(element, op.type.bits))
+        bits, floating = op.type.bits, op.type.is_float
+        values = [c.read(element, bits, floating=floating) for element in source.elements]
+        for target, value in zip(destination.elements, values, strict=True):
+            c.write(target, c.resized(value, bits))
         return
     total = op.type.bits
     part = total // len(destination.elements)

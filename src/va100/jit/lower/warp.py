@@ -83,9 +83,12 @@ def _write_pair(
 # ------------------------------------------------------------------ votes
 
 
-def _members(c: Context) -> Value:
-    """The membermask. Masked groups were formed by it, so there it names the group itself."""
-    if c.mask is not None:
+def _members(c: Context, op: Operation) -> Value:
+    """The membermask. Masked groups were formed by it, so there it names the group itself.
+
+    Forms without ``.sync`` are for whoever executes them together.
+    """
+    if c.mask is not None or "sync" not in op.modifiers:
         return Value(uniform(32), base=c.lanes)
     return c.read_sized(c.instruction.operands[-1], PtxType.B32)
 
@@ -93,7 +96,7 @@ def _members(c: Context) -> Value:
 def _lower_vote(c: Context, op: Operation) -> None:
     """``vote``: one answer for all lanes that take part."""
     votes = c.mask_of(c.predicate(c.instruction.operands[1]))
-    members = _members(c)
+    members = _members(c, op)
     p = Poly(c, not members.shape.uniform)
     everyone = p.get(members)
     cast = p.op(f"and {p.integer(32)} {c.splat(votes, 'i32') if p.wide else votes}, {everyone}")
@@ -118,7 +121,7 @@ def _lower_activemask(c: Context, op: Operation) -> None:
 def _lower_match(c: Context, op: Operation) -> None:
     """``match``: which lanes hold the same value."""
     value = c.clean(c.read_sized(c.instruction.operands[1], op.type))
-    members = _members(c)
+    members = _members(c, op)
     wide = c.resized(value, 64)
     where, named, out = c.array("i64"), c.array("i32"), c.array("i32")
     c.line(f"store <32 x i64> {c.vector(wide)}, ptr {where}, align 64")
@@ -152,7 +155,7 @@ def _lower_redux(c: Context, op: Operation) -> None:
     signed = op.type.is_signed
     if name in ("min", "max"):
         name = ("s" if signed else "u") + name
-    members = _members(c)
+    members = _members(c, op)
     if not members.shape.uniform:
         _redux_by_groups(c, name, members, value)
         return

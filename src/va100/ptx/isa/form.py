@@ -62,6 +62,10 @@ class Form:
     anchor: str
     since: tuple[int, int] = (1, 0)
     min_sm: int = 0
+    until: tuple[int, int] | None = None
+    """The PTX version that has it no more; ``None``: every later one has it."""
+    until_sm: int = 0
+    """Texts for earlier architectures keep it in later versions too."""
     support: Support = Support.PARSED
 
     def __hash__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -25,10 +26,28 @@ _LAYOUT: Final = "row|col"
 _F16_SHAPES: Final = "m16n16k16|m8n32k16|m32n8k16"
 _START: Final = "sync aligned"
 _OURS: Final = 80
+_ALIGNED: Final = (6, 3)
+"""The PTX version that gave ``wmma`` its ``.aligned``."""
+
+
+def _both_starts(
+    row: Callable[..., Form],
+    slots: str,
+    operands: str,
+    *,
+    since: tuple[int, int],
+    min_sm: int,
+    until: tuple[int, int] | None = None,
+) -> Iterator[Form]:
+    """A row, and the one without ``.aligned`` that PTX 6.0 to 6.2 had in its place."""
+    yield row(slots, operands, since=max(since, _ALIGNED), min_sm=min_sm, until=until)
+    if since < _ALIGNED:
+        old = slots.replace(f" {_START} ", " sync ")
+        yield row(old, operands, since=since, min_sm=min_sm, until=_ALIGNED)
 
 
 def _wmma_load() -> tuple[Form, ...]:
-    rows = []
+    rows: list[Form] = []
     for fragments, shapes, types, since, min_sm in (
         ("a|b", _F16_SHAPES, "f16", (6, 0), 70),
         ("c", _F16_SHAPES, "f16|f32", (6, 0), 70),
@@ -47,12 +66,12 @@ def _wmma_load() -> tuple[Form, ...]:
         # Elements of less than a byte lie along k in memory.
         layout = {"a": "row", "b": "col"}.get(fragments, _LAYOUT)
         slots = f"load {fragments} {_START} {layout} {shapes} {_SPACES} {types}"
-        rows.append(_LOAD(slots, "vm?a", since=since, min_sm=min_sm))
+        rows += _both_starts(_LOAD, slots, "vm?a", since=since, min_sm=min_sm)
     return tuple(rows)
 
 
 def _wmma_store() -> tuple[Form, ...]:
-    rows = []
+    rows: list[Form] = []
     for shapes, types, since, min_sm in (
         (_F16_SHAPES, "f16|f32", (6, 0), 70),
         (_F16_SHAPES, "s32", (6, 3), 72),
@@ -61,13 +80,13 @@ def _wmma_store() -> tuple[Form, ...]:
         ("m8n8k4", "f64", (7, 0), 80),
     ):
         slots = f"store d {_START} {_LAYOUT} {shapes} {_SPACES} {types}"
-        rows.append(_STORE(slots, "mv?a", since=since, min_sm=min_sm))
+        rows += _both_starts(_STORE, slots, "mv?a", since=since, min_sm=min_sm)
     return tuple(rows)
 
 
 def _wmma_mma() -> tuple[Form, ...]:
     either = f"{_LAYOUT} {_LAYOUT}"
-    rows = []
+    rows: list[Form] = []
     for layout, shapes, types, since, min_sm in (
         (either, _F16_SHAPES, "f16|f32 f16|f32", (6, 0), 70),
         (either, _F16_SHAPES, "s32 u8 u8 s32 ?satfinite", (6, 3), 72),
@@ -80,7 +99,7 @@ def _wmma_mma() -> tuple[Form, ...]:
         (either, "m8n8k4", "?rn|rz|rm|rp f64 f64 f64 f64", (7, 0), 80),
     ):
         slots = f"mma {_START} {layout} {shapes} {types}"
-        rows.append(_WMMA(slots, "vvvv", since=since, min_sm=min_sm))
+        rows += _both_starts(_WMMA, slots, "vvvv", since=since, min_sm=min_sm)
     return tuple(rows)
 
 
@@ -137,9 +156,9 @@ FORMS: Final[tuple[Form, ...]] = (
     *_wmma_load(),
     *_wmma_store(),
     *_wmma_mma(),
-    # With .satfinite, which PTX 6.5 took from floating point: read, not executed.
-    _ROW("wmma", f"mma {_START} {_LAYOUT} {_LAYOUT} {_F16_SHAPES} f16|f32 f16|f32 satfinite",
-         "vvvv", anchor=_SECTION + "wmma-mma", since=(6, 0), min_sm=70, support=_READ),
+    # Of floating point: chips since sm_70 do without, and PTX 6.5 took the word away.
+    *_both_starts(_WMMA, f"mma {_START} {_LAYOUT} {_LAYOUT} {_F16_SHAPES} f16|f32 f16|f32 "
+                  "satfinite", "vvvv", since=(6, 0), min_sm=70, until=(6, 5)),
     *_mma(),
     *_volta(),
     *_sparse(),

@@ -15,6 +15,8 @@ _SPACES: Final = "const|global|local|shared|shared::cta"
 
 FORMS: Final[tuple[Form, ...]] = (
     _ALU("mov", "pred|b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64", "vv", anchor=_SECTION + "mov"),
+    _ALU("mov", "v2|v4 b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64", "vv",
+         anchor=_SECTION + "mov"),
     _ALU("mov", "b128", "vv", anchor=_SECTION + "mov", since=(8, 3), min_sm=70),
     _ALU("cvta", f"?to {_SPACES} u32|u64", "da", anchor=_SECTION + "cvta", since=(2, 0)),
     _ALU("cvta", "?to param|param::entry u32|u64", "da", anchor=_SECTION + "cvta", since=(7, 7),

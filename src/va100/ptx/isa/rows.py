@@ -30,6 +30,8 @@ def form(  # noqa: PLR0913  one row, all facts
     anchor: str,
     since: tuple[int, int] = (1, 0),
     min_sm: int = 0,
+    until: tuple[int, int] | None = None,
+    until_sm: int = 0,
     support: Support = Support.EXECUTED,
 ) -> Form:
     """Build one row."""
@@ -42,6 +44,8 @@ def form(  # noqa: PLR0913  one row, all facts
         anchor=anchor,
         since=since,
         min_sm=min_sm,
+        until=until,
+        until_sm=until_sm,
         support=support,
     )
 

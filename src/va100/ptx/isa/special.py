@@ -14,7 +14,7 @@ _WORDS: Final = (
     "laneid", "warpid", "nwarpid", "smid", "nsmid",
     "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
     "clock", "clock_hi", "globaltimer_lo", "globaltimer_hi",
-    "total_smem_size", "aggr_smem_size", "dynamic_smem_size",
+    "total_smem_size", "dynamic_smem_size",
     "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap",
     "reserved_smem_offset_0", "reserved_smem_offset_1",
 )  # fmt: skip
@@ -41,5 +41,6 @@ LATER_REGISTERS: Final[dict[str, int]] = {
     "%is_explicit_cluster": 90,
     "%cluster_ctarank": 90,
     "%cluster_nctarank": 90,
+    "%aggr_smem_size": 90,
 }
 """Special registers that the A100 lacks, with the architecture that has them."""

@@ -1,6 +1,6 @@
 """Texture and surface access and queries: the rows.
 
-Multi-sampled textures, which CUDA cannot make, are only parsed.
+Multi-sampled textures, which CUDA cannot make, have one sample a texel.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from va100.ptx.isa.form import Family, Form, Support
+from va100.ptx.isa.form import Family, Form
 from va100.ptx.isa.rows import form
 from va100.work import Pipe
 
@@ -38,7 +38,7 @@ FORMS: Final[tuple[Form, ...]] = (
     _ROW("tex", f"base|level|grad {_GEOMETRY} v2 f16x2 f32", "vm?a?b?c?e", since=(4, 2),
          min_sm=53, anchor=_TEXTURE + "tex"),
     _ROW("tex", f"?base|level 2dms|a2dms v4 {_SAMPLED} s32", "vm?a", anchor=_TEXTURE + "tex",
-         since=(3, 2), support=Support.PARSED),
+         since=(3, 2)),
     _ROW("tld4", f"r|g|b|a 2d|a2d|cube|acube v4 {_SAMPLED} f32", "vm?a?b",
          anchor=_TEXTURE + "tld4", since=(2, 2)),
     _ROW("txq", f"{_QUERIES} b32", "dm", anchor=_TEXTURE + "txq", since=(1, 5)),

@@ -19,6 +19,13 @@ FORMS: Final[tuple[Form, ...]] = (
     _ALU("vote", "sync all|any|uni pred", "dpb", anchor=_SECTION + "vote-sync", since=(6, 0),
          min_sm=30),
     _ALU("vote", "sync ballot b32", "dpb", anchor=_SECTION + "vote-sync", since=(6, 0), min_sm=30),
+    # As texts for sm_60 and earlier have them: among the lanes that happen to execute together.
+    _LSU("shfl", "up|down|bfly|idx b32", "dqabc", anchor=_SHUFFLE, since=(3, 0), min_sm=30,
+         until=(6, 4), until_sm=70),
+    _ALU("vote", "all|any|uni pred", "dp", anchor=_SECTION + "vote", since=(1, 2), until=(6, 4),
+         until_sm=70),
+    _ALU("vote", "ballot b32", "dp", anchor=_SECTION + "vote", since=(2, 0), until=(6, 4),
+         until_sm=70),
     _ALU("match", "any sync b32|b64", "dab", anchor=_SECTION + "match-sync", since=(6, 0),
          min_sm=70),
     _ALU("match", "all sync b32|b64", "dqab", anchor=_SECTION + "match-sync", since=(6, 0),
