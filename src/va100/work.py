@@ -116,6 +116,21 @@ class Counters:
     divergent_branches: float = 0.0
     branches: float = 0.0
     sampled_fraction: float = 0.0
+    observed_cta_count: float = 0.0
+    """CTAs whose accesses went through the caches' models; the counters below are 0 without any."""
+    local_sectors: float = 0.0
+    l1_lines: float = 0.0
+    """128-byte lines that requests asked L1 for."""
+    l1_load_sectors: float = 0.0
+    l1_hit_sectors: float = 0.0
+    l2_sectors: float = 0.0
+    l2_store_sectors: float = 0.0
+    l2_hit_sectors: float = 0.0
+    dram_read_sectors: float = 0.0
+    dram_write_sectors: float = 0.0
+    sector_error: float = 0.0
+    """Standard error that sampling leaves in sectors, as a part of them."""
+    wavefront_error: float = 0.0
 
     @property
     def total_warp_instructions(self) -> float:

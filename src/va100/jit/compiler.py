@@ -12,10 +12,8 @@ from va100.errors import Va100Error
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.jit.compile import param_layout
-from va100.jit.count import counters_from
 from va100.jit.engine import CompiledKernel, JitEngine, max_threads
 from va100.jit.faults import describe_fault
-from va100.jit.lines import line_counters
 from va100.jit.native import Fault
 from va100.jit.registers import estimate_registers
 from va100.ptx.program import PtxModule
@@ -41,11 +39,11 @@ class JitVariant:
 
     def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
         """What the launch's block counters amount to."""
-        return counters_from(self.compiled.costs, counts, config)
+        return self.compiled.counters(counts, config)
 
     def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
         """What of the launch's counters each source line is answerable for."""
-        return line_counters(self.compiled.line_costs, counts, config)
+        return self.compiled.lines(counts, config)
 
     def explain(self, kernel: str, fault: ctypes.Structure, arena: Arena) -> Va100Error:
         """The exception a fault stands for."""

@@ -32,6 +32,11 @@ from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
 
 _ROW_BYTES = 16
 """A row of a matrix of ``ldmatrix``."""
+_OBSERVED = (
+    "local_sectors", "l1_lines", "l1_load_sectors", "l1_hit_sectors", "l2_sectors",
+    "l2_store_sectors", "l2_hit_sectors", "dram_read_sectors",
+)  # fmt: skip
+"""Counters that only observed launches have."""
 
 
 @dataclass(slots=True)
@@ -57,6 +62,14 @@ class BlockCost:
     atomics: int = 0
     barriers: int = 0
     branches: int = 0
+    guarded: int = 0
+    """Instructions that not every execution of the block executes."""
+    seen: Counter[str] = field(default_factory=Counter)
+    """What accesses amounted to where they were observed, by name, in the mean; these accesses are
+    not among the sectors and wavefronts above."""
+    seen_shared: int = 0
+    """Requests of shared memory among them, and those that store."""
+    seen_shared_stores: int = 0
 
 
 def pack_costs(costs: Sequence[BlockCost]) -> bytes:
@@ -75,6 +88,7 @@ def unpack_costs(data: bytes) -> list[BlockCost]:
     for row in json.loads(data):
         row["pipes"] = Counter({Pipe(name): n for name, n in row["pipes"].items()})
         row["opcodes"] = Counter(row["opcodes"])
+        row["seen"] = Counter(row["seen"])
         costs.append(BlockCost(**row))
     return costs
 
@@ -119,6 +133,7 @@ def _add(
     cost.pipes[operation.form.pipe] += 1
     cost.opcodes[operation.text] += 1
     cost.instructions += 1
+    cost.guarded += instruction.guard is not None
     if operation.opcode in ("bra", "brx"):
         cost.branches += 1
     elif family is Family.BARRIER:
@@ -268,18 +283,19 @@ def counters_from(
         global_load_bytes=total["loads"],
         global_store_bytes=total["stores"],
         global_requests=total["requests"],
-        global_sectors=total["sectors"],
+        global_sectors=total["sectors"] + total["seen sectors"],
         global_store_requests=total["store requests"],
-        global_store_sectors=total["store sectors"],
+        global_store_sectors=total["store sectors"] + total["seen store_sectors"],
         shared_requests=total["shared"],
-        shared_wavefronts=total["wavefronts"],
+        shared_wavefronts=total["wavefronts"] + total["seen wavefronts"],
         shared_store_requests=total["shared stores"],
-        shared_store_wavefronts=total["store wavefronts"],
+        shared_store_wavefronts=total["store wavefronts"] + total["seen store_wavefronts"],
         atomic_requests=total["atomics"],
         barrier_instructions=total["barriers"],
         branches=total["branches"],
         divergent_branches=total["parted"],
         sampled_fraction=0.0 if total["unknown"] else 1.0,
+        **{name: total[f"seen {name}"] for name in _OBSERVED},
     )
 
 
@@ -292,12 +308,15 @@ def _add_block(sums: dict[str, float], cost: BlockCost, issues: int, active: int
     share = active / WARP_SIZE
     sums["sectors"] += cost.sectors * share
     sums["shared"] += cost.shared_requests * issues
-    sums["wavefronts"] += max(cost.wavefronts * share, cost.shared_requests * issues)
+    requests = (cost.shared_requests - cost.seen_shared) * issues
+    sums["wavefronts"] += max(cost.wavefronts * share, requests)
     sums["store requests"] += cost.store_requests * issues
     sums["store sectors"] += cost.store_sectors * share
-    shared_stores = cost.shared_store_requests * issues
-    sums["shared stores"] += shared_stores
-    sums["store wavefronts"] += max(cost.store_wavefronts * share, shared_stores)
+    sums["shared stores"] += cost.shared_store_requests * issues
+    stores = (cost.shared_store_requests - cost.seen_shared_stores) * issues
+    sums["store wavefronts"] += max(cost.store_wavefronts * share, stores)
+    for name, amount in cost.seen.items():
+        sums[f"seen {name}"] += amount * issues
     sums["unknown"] += cost.unknown * issues
     sums["atomics"] += cost.atomics * issues
     sums["barriers"] += cost.barriers * issues

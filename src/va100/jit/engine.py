@@ -41,14 +41,23 @@ from va100.jit.count import (
     unpack_costs,
 )
 from va100.jit.faults import describe_fault
-from va100.jit.lines import LineCost, line_costs
+from va100.jit.lines import LineCost, block_sums, line_costs, line_counters
 from va100.jit.native import Launch, Variant, release_child, take_children, take_output
+from va100.jit.observed import (
+    Observation,
+    observed_costs,
+    observed_counter_count,
+    with_errors,
+)
 from va100.jit.registers import estimate_registers
 from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
-from va100.work import Dim3, KernelResources, LaunchConfig, SourceLine
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
+_L1_BYTES: Final = 24 * 1024
+_L2_BYTES: Final = 40 * 1024 * 1024
+"""Caches of an engine that no device lends its own to: L1 of one CTA among eight, and L2."""
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
 _QUICK: Final = 2000
@@ -86,10 +95,40 @@ class CompiledKernel:
         return pack_costs(block_costs(self.lay_out(), self.blocks, self.block))
 
     @cached_property
-    def line_costs(self) -> Mapping[SourceLine, LineCost]:
-        """What one execution of each block amounts to, by source line."""
-        costs = instruction_costs(self.lay_out(), self.block)
-        return line_costs(costs, self.sites, self.blocks)
+    def _each(self) -> Sequence[BlockCost]:
+        return instruction_costs(self.lay_out(), self.block)
+
+    @cached_property
+    def _line_costs(self) -> Mapping[SourceLine, LineCost]:
+        return line_costs(self._each, self.sites, self.blocks)
+
+    def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
+        """What a launch's counters amount to."""
+        seen = self._observation(counts)
+        if seen is None:
+            return counters_from(self.costs, counts, config)
+        costs = self._observed(seen, counts, config)
+        summed = counters_from(block_sums(costs, self.blocks), counts, config)
+        return with_errors(summed, seen, config.grid.size)
+
+    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
+        """What of a launch's counters each source line is answerable for."""
+        seen = self._observation(counts)
+        if seen is None:
+            return line_counters(self._line_costs, counts, config)
+        costs = self._observed(seen, counts, config)
+        return line_counters(line_costs(costs, self.sites, self.blocks), counts, config)
+
+    def _observation(self, counts: Sequence[int]) -> Observation | None:
+        at = self.variant.observed_at
+        if not at or not counts[at]:
+            return None
+        return Observation(counts[at : self.variant.counter_count])
+
+    def _observed(
+        self, seen: Observation, counts: Sequence[int], config: LaunchConfig
+    ) -> Sequence[BlockCost]:
+        return observed_costs(self._each, self.blocks, counts, seen, config.grid.size)
 
     @cached_property
     def sites(self) -> Sequence[Site]:
@@ -179,7 +218,7 @@ class _Code:
 class JitEngine:
     """Implements :class:`va100.gpu.launch.Engine` through LLVM."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  settings, each by its name
         self,
         cache_folder: Path | None = None,
         workers: int = 0,
@@ -188,6 +227,7 @@ class JitEngine:
         checked: Callable[[str], bool] | None = None,
         chunks: bool | None = None,
         shuffle: int = 0,
+        observe_ctas: int = 0,
     ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
@@ -198,6 +238,7 @@ class JitEngine:
         self._checked = checked or (lambda _: False)
         self._chunks = chunks
         self._shuffle = shuffle
+        self._observe_ctas = observe_ctas
         self.checked_kernels: list[tuple[str, CompiledKernel]] = []
         """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
@@ -257,14 +298,16 @@ class JitEngine:
             resident_ctas=0,
             sm_count=108,
             shuffle=self._shuffle,
+            observe_ctas=self._observe_ctas,
+            l1_cta_bytes=_L1_BYTES,
+            l2_bytes=_L2_BYTES,
             counters=counts,
         )
         self._lib.va_exec_launch(ctypes.byref(launch))
         output = take_output(self._lib)
         if launch.fault.kind:
             raise describe_fault(compiled.sites, module.arena, kernel, launch.fault)
-        counters = counters_from(compiled.costs, counts, config)
-        return LaunchOutcome(counters=counters, output=output)
+        return LaunchOutcome(counters=compiled.counters(counts, config), output=output)
 
     # ---------------------------------------------------------- for the driver
 
@@ -288,13 +331,17 @@ class JitEngine:
         code = self._machine_code(module.ptx, kernel, block)
         entry, supply = code.entry, code.supply
         table = self._table(module)
+        counted = counter_count(len(entry.blocks))
+        sites = max((end for _, _, end in entry.blocks), default=0)
+        seen = observed_counter_count(sites) if self._observe_ctas else 0
         variant = Variant(
             enter=code.machine.address(entry.symbol),
             globals=ctypes.cast(table, ctypes.c_void_p),
             flags=entry.flags,
             static_shared_bytes=entry.shared_bytes,
             local_bytes=local_stride(entry.local_bytes),
-            counter_count=counter_count(len(entry.blocks)),
+            counter_count=counted + seen,
+            observed_at=counted if seen else 0,
             param_bytes=entry.param_bytes,
             region_count=entry.regions,
             check_id=len(self.checked_kernels) + 1 if self._checked(kernel) else 0,
@@ -328,7 +375,10 @@ class JitEngine:
         key = (id(module), kernel, block)
         if key not in self._codes:
             options = Options(
-                counted=self._count_blocks, checked=self._checked(kernel), chunks=self._chunks
+                counted=self._count_blocks,
+                checked=self._checked(kernel),
+                observed=bool(self._observe_ctas),
+                chunks=self._chunks,
             )
             name = key_of(
                 "kernel", generation(), llvm.identity(), str(options), self.fingerprint(module),

@@ -45,6 +45,17 @@ def line_costs(
     }
 
 
+def block_sums(costs: Sequence[BlockCost], blocks: Sequence[CompiledBlock]) -> list[BlockCost]:
+    """Costs of blocks from those of their instructions."""
+    sums = []
+    for block in blocks:
+        total = BlockCost()
+        for cost in costs[block.first_site : block.end_site]:
+            _accumulate(total, cost)
+        sums.append(total)
+    return sums
+
+
 def line_counters(
     lines: Mapping[SourceLine, LineCost], counts: Sequence[int], config: LaunchConfig
 ) -> dict[SourceLine, Counters]:

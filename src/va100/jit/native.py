@@ -20,7 +20,7 @@ class Variant(ctypes.Structure):
         ("param_bytes", _U32),
         ("check_id", _U32),
         ("region_count", _U32),
-        ("reserved", _U32),
+        ("observed_at", _U32),
         ("chunked", ctypes.c_void_p),
         ("supply", ctypes.c_void_p),
     )

@@ -8,7 +8,7 @@ and read by :mod:`va100.jit.observed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from va100.jit import abi
@@ -23,6 +23,22 @@ from va100.ptx.types import Space
 _LOAD, _STORE, _ATOMIC = range(3)
 _PAST_L1: Final = frozenset({"cg", "cv"})
 _ROW_BYTES, _ROWS = 16, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What stays constant of an access."""
+
+    space: Space
+    kind: int
+    lane_bytes: int
+    past_l1: bool = False
+
+    @property
+    def bits(self) -> int:
+        """As the native core takes it apart."""
+        code = abi.SPACE_CODES[self.space.value]
+        return self.lane_bytes | code << 8 | self.kind << 11 | int(self.past_l1) << 13
 
 
 def observe(c: Context, op: Operation) -> None:
@@ -56,8 +72,8 @@ def _elements(operand: Operand | None) -> int:
 def _access(c: Context, op: Operation, where: Operand | None, kind: int, count: int) -> None:
     space = effective_space(op)
     past_l1 = op.semantics not in ("", "weak") or not _PAST_L1.isdisjoint(op.modifiers)
-    address = address_value(c, where, space)
-    _tell(c, address, space, kind, op.type.size_bytes * count, c.lanes, past_l1=past_l1)
+    told = _Told(space, kind, op.type.size_bytes * count, past_l1)
+    _tell(c, told, address_value(c, where, space), c.lanes)
 
 
 def _copy(c: Context, op: Operation) -> None:
@@ -67,11 +83,10 @@ def _copy(c: Context, op: Operation) -> None:
     target, source, size = c.instruction.operands[:3]
     if not isinstance(size, Immediate):
         return
-    read = address_value(c, source, Space.GLOBAL)
-    past_l1 = "cg" in op.modifiers
-    _tell(c, read, Space.GLOBAL, _LOAD, size.value, c.lanes, past_l1=past_l1)
-    written = address_value(c, target, Space.SHARED)
-    _tell(c, written, Space.SHARED, _STORE, size.value, c.lanes)
+    read = _Told(Space.GLOBAL, _LOAD, size.value, "cg" in op.modifiers)
+    _tell(c, read, address_value(c, source, Space.GLOBAL), c.lanes)
+    written = _Told(Space.SHARED, _STORE, size.value)
+    _tell(c, written, address_value(c, target, Space.SHARED), c.lanes)
 
 
 def _rows(c: Context, op: Operation) -> None:
@@ -80,27 +95,17 @@ def _rows(c: Context, op: Operation) -> None:
     lanes = c.op(f"and i32 {c.lanes}, {(1 << named) - 1}") if named < 32 else c.lanes
     space = effective_space(op)
     address = address_value(c, c.instruction.operands[1], space)
-    _tell(c, address, space, _LOAD, _ROW_BYTES, lanes)
+    _tell(c, _Told(space, _LOAD, _ROW_BYTES), address, lanes)
 
 
-def _tell(
-    c: Context,
-    address: Value,
-    space: Space,
-    kind: int,
-    lane_bytes: int,
-    lanes: str,
-    *,
-    past_l1: bool = False,
-) -> None:
+def _tell(c: Context, told: _Told, address: Value, lanes: str) -> None:
     tell, past = c.name("tell"), c.name("told")
     on = c.op(f"icmp ne i64 {c.field(abi.OBSERVED, 'i64')}, 0")
     c.line(f"br i1 {on}, label %{tell}, label %{past}, !prof !1")
     c.label(tell)
     where = c.array("i64")
     c.line(f"store <32 x i64> {c.vector(replace(address))}, ptr {where}, align 64")
-    code = abi.SPACE_CODES[space.value]
-    info = c.site | lane_bytes << 32 | code << 40 | kind << 43 | int(past_l1) << 45
+    info = c.site | told.bits << 32
     c.declare("va_h_observe", "declare void {}(ptr, i64, i32, ptr) cold")
     c.line(f"call void @va_h_observe(ptr %w, i64 {info}, i32 {lanes}, ptr {where})")
     c.line(f"br label %{past}")

@@ -13,6 +13,7 @@ from va100.work import Counters, Pipe
 
 _SECTOR_SHIFT = np.uint64(5)
 _BANKS = 32
+_BANK_BYTES = 4
 
 
 @dataclass(slots=True)
@@ -54,12 +55,14 @@ class Tally:
         self.sums[name] += size_bytes * int(addresses.size)
 
     def shared_access(self, addresses: Lanes, size_bytes: int, *, store: bool = False) -> None:
-        """Count one request to shared memory and the passes its bank conflicts need."""
-        words = (addresses >> np.uint64(2))[:, None] + np.arange(
-            max(size_bytes // 4, 1), dtype=np.uint64
-        )
-        distinct = np.unique(words)
-        passes = np.bincount((distinct % np.uint64(_BANKS)).astype(np.int64)).max(initial=1)
+        """Count one request to shared memory and the passes its bank conflicts need.
+
+        Wide accesses go in groups of lanes whose bytes fit all banks once.
+        """
+        count = max(size_bytes // _BANK_BYTES, 1)
+        words = (addresses >> np.uint64(2))[:, None] + np.arange(count, dtype=np.uint64)
+        group = _BANKS // count
+        passes = sum(_turns(words[k : k + group]) for k in range(0, len(words), group))
         self.sums["shared_requests"] += 1
         self.sums["shared_wavefronts"] += int(passes)
         if store:
@@ -96,3 +99,9 @@ class Tally:
         """Warp instructions of some opcodes."""
         issued = (n for text, n in self.opcodes.items() if text.partition(".")[0] in opcodes)
         return float(sum(issued))
+
+
+def _turns(words: Lanes) -> int:
+    """Turns of the banks for words asked for together: each bank gives one word a turn."""
+    banks = np.unique(words) % np.uint64(_BANKS)
+    return int(np.bincount(banks.astype(np.int64)).max(initial=1))
