@@ -6,6 +6,7 @@ import argparse
 import shlex
 from dataclasses import replace
 
+from va100.cli.cmake import toolchain_file
 from va100.cli.environment import LIBRARY_PATH, additions
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.gpu.native import NATIVE_DIR
@@ -20,11 +21,23 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         'virtual GPUs: eval "$(va100 env)".',
     )
     add_gpu_options(parser)
+    parser.add_argument(
+        "--cmake",
+        action="store_true",
+        help="print the path of a CMake toolchain file instead, with which an unchanged CUDA "
+        "project builds and its tests run",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one ``export`` a line."""
+    """Print one ``export`` a line, or the toolchain file's path."""
     settings = replace(chosen_settings(args), report=None)
+    if args.cmake:
+        asked = {"VA100_MODEL": args.model, "VA100_GPUS": args.gpus}
+        spelled = settings.variables()
+        chosen = {name: spelled[name] for name, value in asked.items() if value is not None}
+        print(toolchain_file(settings, chosen))
+        return 0
     for name, value in additions(settings).items():
         print(f"export {name}={shlex.quote(value)}")
     folder = shlex.quote(str(NATIVE_DIR))

@@ -250,7 +250,8 @@ def _write_files(
     if args.html is not None:
         _write(args.html, page(outcome.report, launches, metrics, chip))
     if args.json is not None:
-        extra = [values(metrics, quantities(launch, chip)) for launch in launches]
+        asked = launches if metrics else ()
+        extra = [values(metrics, quantities(launch, chip)) for launch in asked]
         _write(args.json, records_json(launches, extra))
     if args.csv is not None:
         spell = raw_csv if args.page == "raw" else details_csv
@@ -266,7 +267,7 @@ def _judged(
     settings: Settings,
 ) -> int:
     """The program's status, or 1 where it is 0 and a kernel is what the run is failed for."""
-    pairs = paired(launches, base or ())
+    pairs = paired(launches, base or ()) if args.fail_if else []
     found = offences(args.fail_if, pairs, settings.chip)
     for offence in found:
         sys.stderr.write(f"va100 profile: {offence}\n")

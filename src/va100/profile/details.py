@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from va100.profile.launch import NO_ENERGY, Launch
 from va100.profile.metrics import Metric, values
@@ -13,6 +14,9 @@ from va100.profile.reasons import band_text, line_text, reasons, together, top_l
 from va100.profile.report_schema import KernelGroup, LaunchReport
 from va100.profile.table import extent_text, table_text
 from va100.spec.model import ChipSpec
+
+_MOST_KERNELS: Final = 12
+"""Kernels and shapes told one by one, those with most time."""
 
 
 def details_text(
@@ -28,7 +32,10 @@ def details_text(
     shown = replace(report, kernels=kernel_groups(launches), notes=notes)
     parts = [table_text(shown, width=width)]
     groups = sorted(together(launches).values(), key=lambda group: -_total_s(group))
-    parts += [_kernel_text(group, metrics, chip) for group in groups]
+    parts += [_kernel_text(group, metrics, chip) for group in groups[:_MOST_KERNELS]]
+    rest = len(groups) - _MOST_KERNELS
+    if rest > 0:
+        parts.append(f"\n{rest} more are in the table only; --kernel chooses among them")
     return "\n".join(parts)
 
 

@@ -111,7 +111,7 @@ def selected(
 
 
 def records_json(launches: Sequence[Launch], extra: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Spell launches as the list of records that scripts read, in base units.
+    """Spell launches as the list of records that scripts read, in base units, a line each.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def records_json(launches: Sequence[Launch], extra: Sequence[Mapping[str, Any]] 
     records = [launch.record() for launch in launches]
     for record, more in zip(records, extra, strict=False):
         record["counters"] |= more
-    return json.dumps(records, indent=2)
+    return "[\n" + ",\n".join(json.dumps(record) for record in records) + "\n]"
 
 
 def read_records(path: Path) -> tuple[Launch, ...]:

@@ -45,3 +45,11 @@ def test_lines_of_ptx_are_shown_with_their_text():
 
 def test_nothing_was_launched():
     assert text_of(report()) == "no kernel was launched"
+
+
+def test_only_the_longest_are_told_one_by_one():
+    full = report(*(work(kernel=f"k{i}", duration_s=1e-6 * (20 - i)) for i in range(15)))
+    text = text_of(full)
+    assert "\nk11, 864 x 256\n" in text
+    assert "\nk12, 864" not in text
+    assert text.endswith("3 more are in the table only; --kernel chooses among them")

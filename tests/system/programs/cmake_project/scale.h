@@ -1,0 +1,4 @@
+// What the library offers to C++.
+#pragma once
+
+void scale(float *values, float factor, int count);
