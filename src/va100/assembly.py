@@ -57,6 +57,7 @@ def _jit(settings: Settings) -> JitEngine:
         settings.cache_dir / "objects",
         workers=settings.workers,
         shuffle=settings.shuffle,
+        observe_ctas=settings.observe_ctas,
         checked=checked if settings.check else None,
     )
 

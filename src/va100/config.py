@@ -22,6 +22,9 @@ DEFAULT_MODEL: Final = "A100-SXM4-80GB"
 MOST_GPUS: Final = 16
 MOST_WORKERS: Final = 4096
 MOST_SHUFFLE: Final = 1 << 30
+OBSERVED_CTAS: Final = 64
+"""CTAs of a launch that are observed where a program is profiled."""
+MOST_OBSERVED: Final = 1 << 30
 ENGINES: Final = ("jit", "reference")
 CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", "strict-warp")
 """What ``VA100_CHECK`` may name; the last makes races of what only shuffles and votes order."""
@@ -34,6 +37,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_ENGINE": "jit, or reference for the slow oracle",
     "VA100_REPORT": "file that a program's launches are written to at its exit",
     "VA100_PROFILE": "1: every counter and source line of each launch is written there, too",
+    "VA100_OBSERVE": "CTAs of a launch whose accesses go through models of the caches",
     "VA100_LOG": "1: say which calls are refused and which images load",
     "VA100_CACHE_DIR": "where compiled programs are kept",
     "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
@@ -74,6 +78,8 @@ class Settings:
     """Seed of another order of CTAs and warps; 0: as they are numbered."""
     profile: bool = False
     """Whether the report tells every counter and source line of each launch."""
+    observed: int | None = None
+    """What was asked of :attr:`observe_ctas`; none: the usual."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
 
@@ -108,6 +114,11 @@ class Settings:
             dump=_path(variables.get("VA100_DUMP", "")),
             shuffle=_number(variables, "VA100_SHUFFLE", 0, least=0, most=MOST_SHUFFLE),
             profile=variables.get("VA100_PROFILE", "0") not in ("", "0"),
+            observed=(
+                _number(variables, "VA100_OBSERVE", 0, least=0, most=MOST_OBSERVED)
+                if variables.get("VA100_OBSERVE")
+                else None
+            ),
             debug=variables.get("VA100_DEBUG", ""),
         )
 
@@ -115,6 +126,13 @@ class Settings:
     def chip(self) -> ChipSpec:
         """Facts of the model."""
         return _chips(self.model)[0]
+
+    @property
+    def observe_ctas(self) -> int:
+        """CTAs of a launch whose accesses go through models of the caches."""
+        if self.observed is not None:
+            return self.observed
+        return OBSERVED_CTAS if self.profile else 0
 
     def variables(self) -> dict[str, str]:
         """Spell the settings as the variables that the native core reads."""
@@ -141,6 +159,8 @@ class Settings:
             spelled["VA100_DUMP"] = str(self.dump)
         if self.profile:
             spelled["VA100_PROFILE"] = "1"
+        if self.observed is not None or self.profile:
+            spelled["VA100_OBSERVE"] = str(self.observe_ctas)
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled

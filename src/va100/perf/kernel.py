@@ -201,6 +201,8 @@ def _assumed(counters: Counters) -> tuple[str, ...]:
             notes.append("sectors were not counted; global accesses taken as coalesced")
         if counters.shared_requests:
             notes.append("bank conflicts were not counted; shared accesses taken as free of them")
+    if 0 < counters.observed_cta_count == counters.cta_count:
+        return tuple(notes)
     if moved and not counters.footprint_bytes:
         notes.append("footprints were not counted; no byte taken as used twice")
     elif max(counters.global_load_bytes, counters.global_store_bytes) > counters.footprint_bytes:

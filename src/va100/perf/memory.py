@@ -1,9 +1,10 @@
 """Seconds that a launch's traffic keeps each level of memory busy.
 
 Traffic comes from counted sectors, requests and footprint; rates are what A100s were measured to
-reach, not what datasheets print.  What is left out: hits in L1 (all reuse of global memory is
-charged to L2), sectors that leave L2 and come back within one launch (DRAM gives and takes the
-footprint once), contention of atomics on one address, address translation.
+reach, not what datasheets print.  Hits in L1, and sectors that leave L2 and come back within one
+launch, count where CTAs were observed (:mod:`va100.jit.observed`); elsewhere all reuse of global
+memory is charged to L2, and DRAM gives and takes the footprint once.  What is left out: contention
+of atomics on one address, address translation.
 """
 
 from __future__ import annotations
@@ -51,19 +52,28 @@ def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
 
     Sectors that were not counted are taken as if accesses were coalesced; a footprint that was
     not counted, as if no byte were used twice.  DRAM is read the footprint once at most, and
-    written it once at most: what is updated in place crosses both ways.
+    written it once at most: what is updated in place crosses both ways.  Where every CTA went
+    through the caches' models, theirs is what DRAM sees; a sample of CTAs tells of L1 only.
     """
     sm = chip.sm
     requested_bytes = counters.global_load_bytes + counters.global_store_bytes
     sectors = counters.global_sectors or requested_bytes / sm.sector_bytes
-    l2_bytes = sectors * sm.sector_bytes
     stored = counters.global_store_bytes / requested_bytes if requested_bytes else 0.0
+    l1_bytes = (sectors + counters.local_sectors) * sm.sector_bytes
+    l2_bytes = l1_bytes
+    if counters.l2_sectors:
+        l2_bytes = counters.l2_sectors * sm.sector_bytes
+        stored = counters.l2_store_sectors / counters.l2_sectors
     footprint = counters.footprint_bytes or l2_bytes
+    dram_bytes = min(l2_bytes * (1 - stored), footprint) + min(l2_bytes * stored, footprint)
+    if 0 < counters.observed_cta_count == counters.cta_count:
+        moved = counters.dram_read_sectors + counters.dram_write_sectors
+        dram_bytes = moved * sm.sector_bytes
     return Traffic(
-        dram_bytes=min(l2_bytes * (1 - stored), footprint) + min(l2_bytes * stored, footprint),
+        dram_bytes=dram_bytes,
         held_bytes=min(l2_bytes, footprint),
         l2_bytes=l2_bytes,
-        l1_wavefront_count=l2_bytes / sm.l1_line_bytes,
+        l1_wavefront_count=max(l1_bytes / sm.l1_line_bytes, counters.l1_lines),
         shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
         store_fraction=stored,
     )

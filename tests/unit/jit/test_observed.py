@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -27,8 +25,8 @@ PARTED = {
 
 
 @pytest.fixture
-def arena() -> Iterator[Arena]:
-    yield Arena()
+def arena() -> Arena:
+    return Arena()
 
 
 def _counts(counters: Counters) -> dict[str, float]:
