@@ -36,6 +36,14 @@ COUNTERS: dict[str, Any] = {
     "divergent_branches": 0.0,
     "branches": 6912.0,
     "sampled_fraction": 1.0,
+    "observed_cta_count": 864,
+    "local_sectors": 16.0,
+    "l1_lines": 98304.0,
+    "l1_load_sectors": 262144.0,
+    "l1_hit_sectors": 65536.0,
+    "l2_hit_sectors": 39321.6,
+    "dram_read_sectors": 262144.0,
+    "dram_write_sectors": 131072.0,
 }  # fmt: skip
 LINES = (
     LineCounters(

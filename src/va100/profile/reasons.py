@@ -25,6 +25,8 @@ Sentence = Callable[[Launch, Mapping[str, float], ChipSpec], str]
 
 _WASTEFUL: Final = 1.25
 """Times the ideal from which it is worth telling."""
+_LEAST_ERROR: Final = 0.02
+"""Error of a sample worth telling."""
 _FEW_LANES: Final = 28
 _SHORT_TAIL: Final = 0.1
 """Part of the last wave's places that stay empty, over all places, worth telling."""
@@ -38,6 +40,7 @@ def reasons(launch: Launch, chip: ChipSpec) -> list[str]:
     found = quantities(launch, chip)
     said = [
         "; ".join(filter(None, (_bound_text(launch, found, chip), _sectors_text(launch, found)))),
+        _caches_text(found),
         _fill_text(launch, found, chip),
         _occupancy_text(launch, found),
         _conflicts_text(launch, found),
@@ -147,12 +150,27 @@ def _sectors_text(launch: Launch, found: Mapping[str, float]) -> str:
     moved = found["global_load_bytes"] + found["global_store_bytes"]
     ideal = max(moved / _SECTOR_BYTES / requests, 1.0)
     each = sectors / requests
+    error = found.get("sector_error", 0.0)
+    if error >= _LEAST_ERROR:
+        return f"{each:.3g} sectors/request, give or take {error:.0%}, {ideal:.3g} is ideal"
     if each <= ideal * _WASTEFUL:
         unit = "sector" if f"{each:.3g}" == "1" else "sectors"
         return f"{each:.3g} {unit}/request, which is ideal" if _by_memory(launch) else ""
     worst = max(launch.lines, key=_wasted, default=None)
     where = f" at {line_text(worst)}" if worst is not None and _wasted(worst) > 0 else ""
     return f"{each:.3g} sectors/request, {ideal:.3g} is ideal{where}"
+
+
+def _caches_text(found: Mapping[str, float]) -> str:
+    """What L1 holds of loads and L2 of what is left."""
+    loaded, hit = found.get("l1_load_sectors", 0.0), found.get("l1_hit_sectors", 0.0)
+    if not loaded:
+        return ""
+    text = f"caches: L1 holds {hit / loaded:.0%} of the sectors that are loaded"
+    asked = found.get("l2_sectors", 0.0)
+    if asked and "l2_hit_sectors" in found:
+        text += f", L2 {found['l2_hit_sectors'] / asked:.0%} of those it is asked for"
+    return text
 
 
 def _fill_text(launch: Launch, found: Mapping[str, float], chip: ChipSpec) -> str:

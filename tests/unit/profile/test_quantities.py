@@ -73,6 +73,17 @@ class TestQuantities:
         assert not absent & set(known)
         assert "global_requests" in known
 
+    def test_caches_are_known_where_ctas_were_observed(self):
+        caches = {"l1_hit_sectors", "l1_load_sectors", "local_sectors"}
+        whole = {"l2_hit_sectors", "dram_read_sectors", "dram_write_sectors"}
+        assert caches | whole <= set(found())
+        assert "l2_hit_sectors" not in counted(observed_cta_count=64)
+        assert not caches & set(counted(observed_cta_count=0))
+
+    def test_what_is_written_was_counted_where_all_ctas_were_observed(self):
+        assert counted(dram_write_sectors=100.0)["dram_write_bytes"] == 3200
+        assert counted(dram_write_sectors=100.0, observed_cta_count=64)["dram_write_bytes"] > 3200
+
     def test_a_later_counter_comes_by_its_name(self):
         known = counted(l1_hits=12.0, sectors_by_space={"global": 1.0, "local": 2.0})
         assert known["l1_hits"] == 12
