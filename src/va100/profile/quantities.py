@@ -225,21 +225,35 @@ def _executed(mapping: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+_SHARED_LOADS: Final = ("ld.shared", "ldmatrix")
+_SHARED_STORES: Final = ("st.shared", "cp.async.cg.")
+_SHARED_ATOMICS: Final = ("atom.shared", "red.shared")
+
+
 def _conflicts(mapping: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, float]:
     """Turns of the shared-memory banks beyond those that the accesses need by their width.
 
-    ``cp.async.ca`` does not tell its width, so stores beside it have no answer.
+    ``cp.async.ca`` does not tell its width, so stores beside it have no answer.  Turns of atomics
+    are counted with those of loads where CTAs were observed, and then loads alone have none.
     """
     opcodes = mapping.get("opcode_instructions")
     if opcodes is None or "shared_load_wavefronts" not in found:
         return {}
-    needed = _inherent_wavefronts(opcodes, "ld.shared", "ldmatrix")
+    atomics = opcode_sum(opcodes, *_SHARED_ATOMICS) if mapping.get("observed_cta_count") else 0.0
+    needed = atomics + _needed_turns(opcodes, _SHARED_LOADS, found["shared_load_requests"])
     loads = max(found["shared_load_wavefronts"] - needed, 0.0)
+    told = {} if atomics else {"load_conflicts": loads}
     if opcode_sum(opcodes, "cp.async.ca."):
-        return {"load_conflicts": loads}
-    needed = _inherent_wavefronts(opcodes, "st.shared", "cp.async.cg.")
+        return told
+    needed = _needed_turns(opcodes, _SHARED_STORES, found["shared_store_requests"])
     stores = max(found["shared_store_wavefronts"] - needed, 0.0)
-    return {"load_conflicts": loads, "store_conflicts": stores, "conflicts": loads + stores}
+    return told | {"store_conflicts": stores, "conflicts": loads + stores}
+
+
+def _needed_turns(opcodes: Mapping[str, float], starts: tuple[str, ...], requests: float) -> float:
+    """Turns without a conflict; requests of other instructions (``wmma``) move a word each."""
+    others = requests - opcode_sum(opcodes, *starts)
+    return _inherent_wavefronts(opcodes, *starts) + max(others, 0.0)
 
 
 def _inherent_wavefronts(opcodes: Mapping[str, float], *starts: str) -> float:

@@ -59,6 +59,25 @@ class TestQuantities:
         assert known["load_conflicts"] == 8000
         assert "store_conflicts" not in known
 
+    def test_tiles_need_a_turn_a_request(self):
+        opcodes = {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": 10.0}
+        known = counted(
+            opcode_instructions=opcodes, shared_requests=80.0, shared_wavefronts=100.0,
+            shared_store_requests=0.0, shared_store_wavefronts=0.0,
+        )  # fmt: skip
+        assert known["load_conflicts"] == 20
+
+    def test_turns_of_observed_atomics_cannot_be_told_from_those_of_loads(self):
+        opcodes = {"atom.shared.add.u32": 100.0, "ld.shared.u32": 50.0}
+        facts = {
+            "opcode_instructions": opcodes, "shared_requests": 50.0, "shared_wavefronts": 450.0,
+            "shared_store_requests": 0.0, "shared_store_wavefronts": 0.0,
+        }  # fmt: skip
+        known = counted(**facts)
+        assert "load_conflicts" not in known
+        assert known["conflicts"] == 300
+        assert counted(**facts, observed_cta_count=0)["load_conflicts"] == 400
+
     def test_matrix_loads_need_a_turn_a_matrix(self):
         opcodes = {"ldmatrix.sync.aligned.m8n8.x4.shared.b16": 100.0}
         known = counted(

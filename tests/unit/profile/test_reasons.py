@@ -69,7 +69,8 @@ class TestSectors:
         assert "sectors/request" not in " ".join(counted(sampled_fraction=0.0))
 
     def test_the_error_of_a_sample_is_told(self):
-        assert "4 sectors/request, give or take 7%, 4 is ideal" in counted(sector_error=0.07)[0]
+        text = counted(sector_error=0.07)[0]
+        assert text.endswith("4 (give or take 7%) sectors/request, which is ideal")
         assert "give or take" not in counted(sector_error=0.004)[0]
 
     def test_one_sector_a_request_is_the_least(self):
@@ -105,6 +106,11 @@ class TestCaches:
         assert "caches: L1 holds 25% of the sectors that are loaded" in counted(
             observed_cta_count=64
         )
+
+    def test_of_l2_alone(self):
+        found = counted(l1_hit_sectors=0.0)
+        assert "caches: L2 holds 10% of those it is asked for" in found
+        assert not [t for t in counted(l1_hit_sectors=0.0, l2_hit_sectors=0.0) if "caches" in t]
 
     def test_of_no_ctas_nothing_is_said(self):
         assert not [text for text in counted(observed_cta_count=0) if "caches" in text]
