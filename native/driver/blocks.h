@@ -16,8 +16,8 @@ struct Block {
   unsigned flags = 0;
   CUmemoryPool pool = nullptr;
   uint64_t id = 0;
+  bool on_host = false; // of mapped memory, and of pools that are shared
   // Of mapped memory alone:
-  bool on_host = false;
   unsigned handle_types = 0;
   uint64_t access = 0; // two bits a region, as CUmemAccess_flags
   // Of memory that lies in a file other processes may have:
@@ -31,9 +31,9 @@ uint64_t allocate(Context &context, uint64_t bytes, Origin origin, unsigned flag
                   CUmemoryPool pool = nullptr);
 // The same in a file of the pool's; and a piece that another process allocated there.
 uint64_t allocate_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
-                         CUmemoryPool pool);
+                         CUmemoryPool pool, bool on_host);
 uint64_t import_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
-                       uint64_t offset, CUmemoryPool pool);
+                       uint64_t offset, CUmemoryPool pool, bool on_host);
 // Free by base address if it is of the wanted origin; false when there is none.
 bool release(uint64_t base, bool pinned);
 // Map a piece of a file that another process allocated; undone by release_import alone.

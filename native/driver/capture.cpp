@@ -245,12 +245,12 @@ KernelWork kernel_work(Function &f, const Shape &shape, const uint8_t *parameter
           {parameters, parameters + f.parameter_bytes}, std::move(attributes)};
 }
 
-CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, const CUmemLocation &location) {
-  constexpr int kPinned = 1;
+CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, int alloc_type,
+                          const CUmemLocation &location) {
   const GraphLock lock;
   const StreamCapture &mine = part_of(stream);
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
-  params.pool.alloc_type = kPinned;
+  params.pool.alloc_type = alloc_type;
   params.pool.location = location;
   params.bytes = bytes;
   AllocWork work = alloc_from(

@@ -32,7 +32,8 @@ GraphNode &capture(Stream &stream, Work work);
 KernelWork kernel_work(Function &function, const Shape &shape, const uint8_t *parameters,
                        Attributes attributes);
 // The same for memory, whose address is known at once.
-CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, const CUmemLocation &location);
+CUdeviceptr capture_alloc(Stream &stream, uint64_t bytes, int alloc_type,
+                          const CUmemLocation &location);
 void capture_free(Stream &stream, CUdeviceptr address);
 // The same for an event; ends what an earlier capture knew of it.
 void capture_record(Stream &stream, Event &event);

@@ -24,6 +24,7 @@ struct GraphBlock {
   uint64_t base = 0, bytes = 0;
   uint64_t block_id = 0;
   int device = 0;
+  bool managed = false;
   bool live = false;
   bool freed_inside = false, freed_outside = false; // by a node of its own graph, of another
   ~GraphBlock();

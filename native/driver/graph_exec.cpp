@@ -25,18 +25,33 @@ constexpr uint64_t kKnownFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
+// A graph that device code may launch runs where nobody but the device is asked.
+void require_launchable_by_device(Plan &plan) {
+  for_each_step(plan, [](const Step &step) {
+    const auto *const copy = std::get_if<CopyWork>(&step.work);
+    const bool has_array = copy && (copy->copy.src_type == CU_MEMORYTYPE_ARRAY ||
+                                    copy->copy.dst_type == CU_MEMORYTYPE_ARRAY);
+    const bool fits = std::holds_alternative<KernelWork>(step.work) || (copy && !has_array) ||
+                      std::holds_alternative<FillWork>(step.work) ||
+                      std::holds_alternative<ChildWork>(step.work);
+    if (!fits)
+      throw PlanFailure{CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, step.node,
+                        CUDA_ERROR_NOT_SUPPORTED};
+  });
+}
+
 std::shared_ptr<GraphExec> instantiated(Graph &graph, uint64_t flags) {
   if (flags & ~kKnownFlags)
     fail(CUDA_ERROR_INVALID_VALUE);
-  if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
-    note("a graph that device code launches is not supported; launch it from the host");
-    throw PlanFailure{CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, nullptr,
-                      CUDA_ERROR_NOT_SUPPORTED};
-  }
+  constexpr uint64_t kForDevice = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  if (flags & kForDevice && flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+    fail(CUDA_ERROR_INVALID_VALUE);
   if (graph.executables && graph.has_memory_nodes())
     fail(CUDA_ERROR_NOT_SUPPORTED); // its addresses are one executable graph's at a time
   auto exec = std::make_shared<GraphExec>();
   exec->plan = make_plan(graph, healthy_context());
+  if (flags & kForDevice)
+    require_launchable_by_device(*exec->plan);
   exec->flags = flags;
   exec->id = all().next_id++;
   exec->graph = graph.shared_from_this();

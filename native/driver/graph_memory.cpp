@@ -65,7 +65,7 @@ GraphBlock *block_at(GraphBlocks &blocks, uint64_t base) {
 
 // What this graph freed before the new node runs, and no allocation after that took again.
 std::shared_ptr<GraphBlock> reusable(const std::vector<GraphNode *> &needs, uint64_t bytes,
-                                     int device) {
+                                     int device, bool managed) {
   std::vector<const GraphNode *> before = ancestors_of(needs);
   before.insert(before.end(), needs.begin(), needs.end());
   if (before.empty())
@@ -84,7 +84,7 @@ std::shared_ptr<GraphBlock> reusable(const std::vector<GraphNode *> &needs, uint
     for (const std::unique_ptr<GraphNode> &other : node->graph->nodes) {
       const auto *const alloc = std::get_if<AllocWork>(&other->work);
       if (alloc && alloc->block->base == freed->address && alloc->block->bytes >= bytes &&
-          alloc->block->device == device)
+          alloc->block->device == device && alloc->block->managed == managed)
         return alloc->block;
     }
   }
@@ -117,23 +117,28 @@ std::shared_ptr<GraphBlock> make_graph_block(const CUDA_MEM_ALLOC_NODE_PARAMS &p
                                              const std::vector<GraphNode *> &needs) {
   constexpr int kPinned = 1;
   constexpr int kManaged = 2;
+  constexpr unsigned kAttachGlobal = 1;
   const CUmemPoolProps &pool = params.pool;
   if (!params.bytes || (params.access_count && !params.access) ||
       (pool.alloc_type != kPinned && pool.alloc_type != kManaged))
     fail(CUDA_ERROR_INVALID_VALUE);
-  if (pool.handle_types || pool.alloc_type == kManaged ||
-      pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    fail(CUDA_ERROR_NOT_SUPPORTED); // memory that others see
-  Device &device = device_of(pool.location.id);
-  if (std::shared_ptr<GraphBlock> again = reusable(needs, params.bytes, device.ordinal)) {
+  const bool managed = pool.alloc_type == kManaged;
+  const bool on_device = pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  if (pool.handle_types || (!on_device && !managed))
+    fail(CUDA_ERROR_NOT_SUPPORTED); // memory that other processes see, or the host's
+  Context &asking = current_context();
+  Device &device = on_device ? device_of(pool.location.id) : *asking.device;
+  if (std::shared_ptr<GraphBlock> again =
+          reusable(needs, params.bytes, device.ordinal, managed)) {
     const std::lock_guard<std::mutex> lock(all().mutex);
     again->freed_inside = false;
     return again;
   }
-  Context &current = current_context();
-  Context &context = current.device == &device ? current : *device.primary;
+  Context &context = asking.device == &device ? asking : *device.primary;
   auto block = std::make_shared<GraphBlock>();
-  const uint64_t base = allocate(context, params.bytes, Origin::kDevice, 0);
+  const uint64_t base = managed ? allocate(context, params.bytes, Origin::kManaged, kAttachGlobal)
+                                : allocate(context, params.bytes, Origin::kDevice, 0);
+  block->managed = managed;
   Block found;
   find_block(base, &found);
   block->base = base;

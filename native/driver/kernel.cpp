@@ -274,10 +274,12 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) 
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes) {
+  current_context();
   return parameter(any_function(kernel), index, offset, bytes);
 }
 
 CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count) {
+  current_context();
   *count = any_function(kernel).parameters.size();
   return CUDA_SUCCESS;
 }
@@ -318,7 +320,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handl
     return CUDA_ERROR_INVALID_VALUE;
   const size_t share = static_cast<size_t>(device.attribute(81)) / wanted / 128 * 128;
   const size_t taken = static_cast<size_t>(device.attribute(111)) + f.static_shared_bytes;
-  const size_t most = static_cast<size_t>(device.attribute(kOptInShared)) - f.static_shared_bytes;
+  // What a launch may ask for: more than 48 KiB only where the function was allowed it.
+  const size_t most = f.dynamic_shared_limit;
   *bytes = std::min(share > taken ? share - taken : 0, most);
   return CUDA_SUCCESS;
 }

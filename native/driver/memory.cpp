@@ -49,7 +49,7 @@ void give_back(const Block &block) {
     close_window(block.base);
     if (block.owns_file_piece) {
       block.file->give(block.offset, whole_units(block.bytes));
-      va_arena_discharge(block.device, block.bytes);
+      va_arena_discharge(block.on_host ? VA_HOST_DEVICE : block.device, block.bytes);
     }
   } else {
     if (block.origin == Origin::kManaged)
@@ -61,7 +61,8 @@ void give_back(const Block &block) {
 }
 
 uint64_t map_piece(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
-                   uint64_t offset, CUmemoryPool pool, bool owns, Origin origin) {
+                   uint64_t offset, CUmemoryPool pool, bool owns, Origin origin,
+                   bool on_host = false) {
   Block block;
   block.bytes = bytes;
   block.origin = origin;
@@ -71,14 +72,16 @@ uint64_t map_piece(Context &context, uint64_t bytes, const std::shared_ptr<Share
   block.file = file;
   block.offset = offset;
   block.owns_file_piece = owns;
+  block.on_host = on_host;
   try {
-    block.base = open_window(file->fd(), offset, bytes, block.device);
+    block.base =
+        open_window(file->fd(), offset, bytes, on_host ? VA_HOST_DEVICE : block.device);
   } catch (...) {
     give_back(block);
     throw;
   }
   add(block);
-  va_check_allocated(block.base, bytes, !owns);
+  va_check_allocated(block.base, bytes, !owns || on_host);
   return block.base;
 }
 
@@ -169,8 +172,8 @@ uint64_t allocate(Context &context, uint64_t bytes, Origin origin, unsigned flag
 }
 
 uint64_t allocate_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
-                         CUmemoryPool pool) {
-  const int region = context.device->ordinal;
+                         CUmemoryPool pool, bool on_host) {
+  const int region = on_host ? VA_HOST_DEVICE : context.device->ordinal;
   pool_gives(pool, bytes);
   if (va_arena_charge(region, bytes) &&
       (!empty_pools(region) || va_arena_charge(region, bytes))) {
@@ -185,14 +188,14 @@ uint64_t allocate_shared(Context &context, uint64_t bytes, const std::shared_ptr
     pool_takes(pool, bytes);
     throw;
   }
-  return map_piece(context, bytes, file, offset, pool, true, Origin::kDevice);
+  return map_piece(context, bytes, file, offset, pool, true, Origin::kDevice, on_host);
 }
 
 uint64_t import_shared(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,
-                       uint64_t offset, CUmemoryPool pool) {
+                       uint64_t offset, CUmemoryPool pool, bool on_host) {
   if (pool)
     pool_gives(pool, bytes);
-  return map_piece(context, bytes, file, offset, pool, false, Origin::kDevice);
+  return map_piece(context, bytes, file, offset, pool, false, Origin::kDevice, on_host);
 }
 
 uint64_t import_piece(Context &context, uint64_t bytes, const std::shared_ptr<SharedFile> &file,

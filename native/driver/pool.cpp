@@ -141,23 +141,33 @@ uint64_t take(Pool &pool, Context &context, uint64_t bytes) {
   if (pool.alloc_type == CU_MEM_ALLOCATION_TYPE_MANAGED)
     return allocate(context, bytes, Origin::kManaged, 1, pool.handle);
   if (region_of(pool) == VA_HOST_DEVICE)
-    return allocate(context, bytes, Origin::kPinned, 0, pool.handle);
+    return pool.file ? allocate_shared(context, bytes, pool.file, pool.handle, true)
+                     : allocate(context, bytes, Origin::kPinned, 0, pool.handle);
   Device &device = *driver().devices[static_cast<size_t>(pool.device)];
   Context &owner = context.device == &device ? context : *device.primary;
   if (!pool.file)
     return allocate(owner, bytes, Origin::kDevice, 0, pool.handle);
-  return allocate_shared(owner, bytes, pool.file, pool.handle);
+  return allocate_shared(owner, bytes, pool.file, pool.handle, false);
+}
+
+// Whose an imported allocation is: a thread without a context may import, too.
+Context &context_for(const Pool &pool) {
+  return current_handle() ? healthy_context() : *device_of(pool.device).primary;
 }
 
 CUresult allocate_from(CUdeviceptr *address, size_t bytes, Pool &pool, CUstream handle) {
   healthy_context();
   Stream &stream = stream_of(handle);
   if (in_capture(stream)) {
-    *address = bytes ? capture_alloc(stream, bytes, pool.location) : 0;
+    *address = bytes ? capture_alloc(stream, bytes, pool.alloc_type, pool.location) : 0;
     return CUDA_SUCCESS;
   }
-  if (!bytes || pool.imported)
+  if (pool.imported)
     return CUDA_ERROR_INVALID_VALUE;
+  if (!bytes) {
+    *address = 0;
+    return CUDA_SUCCESS;
+  }
   *address = take(pool, *stream.context, bytes);
   return CUDA_SUCCESS;
 }
@@ -534,14 +544,17 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr address
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle,
                                 CUmemPoolPtrExportData *data) {
-  Context &context = healthy_context();
+  started();
   const Pool &pool = live_pool(handle);
+  Context &context = context_for(pool);
   ExportedPiece piece{};
   std::memcpy(&piece, data->bytes, sizeof piece);
   if (!pool.imported || piece.magic != kPieceMagic || piece.within >= piece.bytes ||
       !pool.file->holds(piece.offset, piece.bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  *address = import_shared(context, piece.bytes, pool.file, piece.offset, handle) + piece.within;
+  *address = import_shared(context, piece.bytes, pool.file, piece.offset, handle,
+                           region_of(pool) == VA_HOST_DEVICE) +
+             piece.within;
   return CUDA_SUCCESS;
 }
 

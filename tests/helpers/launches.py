@@ -36,6 +36,14 @@ COUNTERS: dict[str, Any] = {
     "divergent_branches": 0.0,
     "branches": 6912.0,
     "sampled_fraction": 1.0,
+    "observed_cta_count": 864,
+    "local_sectors": 16.0,
+    "l1_lines": 98304.0,
+    "l1_load_sectors": 262144.0,
+    "l1_hit_sectors": 65536.0,
+    "l2_hit_sectors": 39321.6,
+    "dram_read_sectors": 262144.0,
+    "dram_write_sectors": 131072.0,
 }  # fmt: skip
 LINES = (
     LineCounters(
@@ -110,3 +118,23 @@ def report(*works: ReportWork, copies: bool = True) -> LaunchReport:
 def launch(**changes: Any) -> Launch:
     """One launch of that saxpy, with changes."""
     return launches_of(report(work(**changes)))[0]
+
+
+def report_lines(*works: ReportWork) -> list[dict[str, Any]]:
+    """The same as the lines of a report's file."""
+    full = report(*works)
+    described = []
+    for number, done in full.works.items():
+        entry = {name: getattr(done, name) for name in ReportWork.__slots__}
+        entry["lines"] = [
+            {name: getattr(line, name) for name in LineCounters.__slots__} for line in done.lines
+        ]
+        described.append({"type": "work", "id": number} | entry)
+    events = []
+    for event in full.events:
+        entry = {name: getattr(event, name) for name in ReportEvent.__slots__}
+        entry["bytes"] = entry.pop("moved_bytes")
+        given = {name: value for name, value in entry.items() if value not in (None, "")}
+        events.append({"type": "event"} | given)
+    meta = {"type": "meta", "version": 1, "model": CHIP.name, "process": full.process}
+    return [meta, *described, *events, {"type": "end"}]

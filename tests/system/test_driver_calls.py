@@ -375,6 +375,20 @@ class TestModule:
             assert cuda.code("LibraryUnload", library) == INVALID_HANDLE
             assert fake.unloaded == len(fake.images) == 2
 
+    def test_a_kernels_parameters_are_told_in_a_context(self):
+        with FakeCompiler((FakeKernel("k"),)).registered(), context() as cuda:
+            library, kernel, number = c_void_p(), c_void_p(), c_size_t()
+            current = c_void_p()
+            cuda.LibraryLoadData(byref(library), PTX, None, None, 0, None, None, 0)
+            cuda.LibraryGetKernel(byref(kernel), library, c_char_p(b"k"))
+            cuda.KernelGetParamCount(kernel, byref(number))
+            cuda.CtxGetCurrent(byref(current))
+            cuda.CtxSetCurrent(None)
+            info = ("KernelGetParamInfo", kernel, c_size_t(0), byref(number), byref(number))
+            assert cuda.code(*info) == INVALID_CONTEXT
+            cuda.CtxSetCurrent(current)
+            cuda.LibraryUnload(library)
+
     def test_a_link_of_one_module_is_that_module(self):
         with FakeCompiler((FakeKernel("k"),)).registered() as fake, context() as cuda:
             state, image, size = c_void_p(), c_void_p(), c_size_t()
@@ -522,6 +536,19 @@ class TestLaunch:
                 byref(grid), byref(block), cuda.function(cuda.module(), "k"), None, 0, 0
             )
             assert (grid.value, block.value) == (216, 1024)
+
+    @pytest.mark.parametrize(
+        ("ctas", "threads", "allowed", "expected"),
+        [(1, 256, 0, 48 << 10), (4, 32, 0, 40 << 10), (1, 256, 163 << 10, 163 << 10)],
+    )
+    def test_the_shared_memory_a_launch_may_ask_for(self, ctas, threads, allowed, expected):
+        """No more than 48 KiB a CTA, unless the function was allowed it."""
+        with FakeCompiler((FakeKernel("k"),)).registered(), context() as cuda:
+            function, room = cuda.function(cuda.module(), "k"), c_size_t()
+            if allowed:
+                cuda.FuncSetAttribute(function, 8, allowed)
+            cuda.OccupancyAvailableDynamicSMemPerBlock(byref(room), function, ctas, threads)
+            assert room.value == expected
 
 
 GAP_MS = 1.3e-3

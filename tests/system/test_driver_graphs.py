@@ -13,6 +13,7 @@ import pytest
 from tests.helpers import graphs as g
 from tests.helpers.cuda_client import CallError
 from tests.helpers.graphs import graphs, handles
+from tests.helpers.virtual_memory import MANAGED, pointer_attribute
 from va100.driver.api import driver
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -25,6 +26,7 @@ TOPOLOGY_CHANGED, TYPE_CHANGED, PARAMETERS_CHANGED = 2, 3, 5
 INVALID_STRUCTURE, OPERATION_NOT_SUPPORTED, HANDLE_UNUSED = 2, 3, 5
 AUTO_FREE, DEVICE_LAUNCH = 1, 4
 UNIFIED, FROM_HOST = 4, 1
+IS_MANAGED = 8
 
 
 HANDLES = {
@@ -427,6 +429,38 @@ class TestMemoryNodes:
                 cuda.clear()
                 cuda.GraphLaunch(exe, None)
                 assert cuda.digits == 8
+
+    def test_managed_memory(self):
+        """The host reads it, and an address is not used again for memory of another kind."""
+        with graphs() as cuda:
+            graph, params = cuda.graph(), g.Alloc.of(4096)
+            params.pool.alloc_type = MANAGED
+            node = cuda.add("MemAlloc", graph, [], byref(params))
+            fill = g.Fill(params.address, 0, 7, 1, 16, 1)
+            node = cuda.add("Memset", graph, [node], byref(fill), None)
+            cuda.GraphLaunch(cuda.instantiate(graph), None)
+            cuda.StreamSynchronize(None)
+            assert ctypes.string_at(params.address, 16) == bytes([7]) * 16
+            assert pointer_attribute(cuda, IS_MANAGED, params.address) == 1
+            cuda.MemFree_v2(c_uint64(params.address))
+
+    def test_an_address_serves_memory_of_one_kind(self):
+        with graphs() as cuda:
+            graph = cuda.graph()
+            node, first = self.alloc(cuda, graph)
+            node = cuda.add("MemFree", graph, [node], c_uint64(first))
+            params = g.Alloc.of(4096)
+            params.pool.alloc_type = MANAGED
+            cuda.add("MemAlloc", graph, [node], byref(params))
+            assert params.address != first
+            cuda.GraphLaunch(cuda.instantiate(graph, AUTO_FREE), None)
+
+    def test_memory_of_the_host_is_refused(self):
+        with graphs() as cuda:
+            graph, node, params = cuda.graph(), c_void_p(), g.Alloc.of(64)
+            params.pool.location_type = 2
+            call = ("GraphAddMemAllocNode", byref(node), graph, None, 0, byref(params))
+            assert cuda.code(*call) == NOT_SUPPORTED
 
     def test_what_a_launch_leaves_is_the_clients(self):
         with graphs() as cuda:
@@ -873,7 +907,23 @@ class TestMisuse:
             assert cuda.code("GraphCreate", byref(out), 1) == INVALID_VALUE
             call = ("GraphInstantiateWithFlags", byref(out), graph)
             assert cuda.code(*call, c_uint64(64)) == INVALID_VALUE
-            assert cuda.code(*call, c_uint64(DEVICE_LAUNCH)) == NOT_SUPPORTED
+            assert cuda.code(*call, c_uint64(DEVICE_LAUNCH | AUTO_FREE)) == INVALID_VALUE
+
+    def test_for_launches_from_the_device(self):
+        """They hold what the device does without the host; the host may launch them as well."""
+        with graphs() as cuda:
+            graph, flags, params = cuda.graph(), c_uint64(), g.InstantiateParams()
+            node = cuda.add_kernel(graph, 4)
+            cuda.add("Memset", graph, [node], byref(g.Fill(cuda.word + 4, 0, 1, 1, 1, 1)), None)
+            exe = cuda.instantiate(graph, DEVICE_LAUNCH)
+            cuda.GraphExecGetFlags(exe, byref(flags))
+            cuda.GraphLaunch(exe, None)
+            assert (flags.value, cuda.digits) == (DEVICE_LAUNCH, 4)
+            host = cuda.add("EventRecord", graph, [node], cuda.event())
+            params.flags = DEVICE_LAUNCH
+            code = cuda.code("GraphInstantiateWithParams", byref(exe), graph, byref(params))
+            assert (code, params.result) == (NOT_SUPPORTED, OPERATION_NOT_SUPPORTED)
+            assert params.error_node == host.value
 
 
 class TestThreads:

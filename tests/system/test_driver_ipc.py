@@ -17,6 +17,8 @@ from tests.helpers.cuda_client import Cuda, context
 from tests.helpers.ptx_trees import HEADER
 from tests.helpers.virtual_memory import (
     DEVICE,
+    HOST,
+    HOST_NUMA,
     PINNED,
     POSIX_FD,
     UNIT,
@@ -35,6 +37,7 @@ from va100.gpu.native import NATIVE_DIR
 INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE = 1, 201, 400
 DISABLE_TIMING, INTERPROCESS = 2, 4
 LAZY_PEERS = 1
+MEMORY_TYPE, HOST_TYPE, DEVICE_TYPE = 2, 1, 2
 FILL_DOWNWARDS = (
     HEADER
     + """
@@ -216,13 +219,16 @@ class TestDescriptors:
             cuda.MemRelease(handle)
             cuda.MemAddressFree(address, UNIT)
 
-    def test_a_pools_memory(self):
+    @pytest.mark.parametrize("place", [DEVICE, HOST, HOST_NUMA])
+    def test_a_pools_memory(self, place):
         with context() as cuda:
-            properties = PoolProperties(PINNED, POSIX_FD, Location(DEVICE, 0))
+            properties = PoolProperties(PINNED, POSIX_FD, Location(place, 0))
             pool, address, fd = c_void_p(), c_uint64(), c_int()
             cuda.MemPoolCreate(byref(pool), byref(properties))
             cuda.MemAllocFromPoolAsync(byref(address), 1000, pool, None)
             cuda.write(address.value, b"from a pool\0")
+            kind = pointer_attribute(cuda, MEMORY_TYPE, address.value)
+            assert kind == (DEVICE_TYPE if place == DEVICE else HOST_TYPE)
             cuda.MemPoolExportToShareableHandle(byref(fd), pool, POSIX_FD, 0)
             data = (ctypes.c_ubyte * 64)()
             cuda.MemPoolExportPointer(byref(data), address.value)

@@ -241,6 +241,17 @@ class TestChoice:
             assert cuda.code("MemSetMemPool", byref(location), PINNED, pool) == INVALID_VALUE
 
 
+class TestNothing:
+    def test_no_bytes_have_no_address(self):
+        with context() as cuda, new_pool(cuda) as pool:
+            address, before = c_uint64(1), used()
+            cuda.MemAllocFromPoolAsync(byref(address), 0, pool, None)
+            assert address.value == 0
+            cuda.MemFreeAsync(address.value, None)
+            cuda.MemAllocAsync(byref(address), 0, None)
+            assert (address.value, used()) == (0, before)
+
+
 class TestDestroyed:
     def test_its_allocations_outlive_it(self):
         with context() as cuda:

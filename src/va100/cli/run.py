@@ -6,7 +6,6 @@ The program keeps its standard input, output and status; the table goes to stand
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Final, TextIO, cast
 from va100.cli import environment, target
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.cli.process import execute
+from va100.cli.terminal import columns
 from va100.config import MOST_SHUFFLE
 from va100.errors import SetupError
 from va100.profile.chrome_trace import trace_json
@@ -29,7 +29,6 @@ _VALUED_OPTIONS: Final = (
     "--model", "--gpus", "--timeline", "--dump", "--shuffle", "--nvcc-flags",
 )  # fmt: skip
 _OWN_OPTIONS: Final = (*_VALUED_OPTIONS, "--json", "--quiet")
-_FILE_COLUMNS: Final = 120
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -159,15 +158,7 @@ def _show(report: LaunchReport, args: argparse.Namespace) -> None:
     elif args.json is not None:
         _write(args.json, report_json(report))
     if not args.quiet and args.json != STANDARD_OUTPUT:
-        sys.stderr.write("\n" + table_text(report, width=_columns()) + "\n")
-
-
-def _columns() -> int:
-    """Width of the terminal that the table goes to; a file takes wide lines."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except OSError:
-        return _FILE_COLUMNS
+        sys.stderr.write("\n" + table_text(report, width=columns()) + "\n")
 
 
 def _require_writable(name: str | None) -> None:

@@ -43,7 +43,8 @@ def comparison_text(launches: Sequence[Launch], base: Sequence[Launch]) -> str:
     lines = _laid_out(rows) if len(rows) > 1 else ["no kernel is in both runs"]
     lines += _only("now", [launch for launch, before in pairs if before is None])
     lines += _only("in the base", [before for before in base if id(before) not in matched])
-    lines.append(_total(pairs))
+    if matched:
+        lines.append(_total(pairs))
     return "\n".join(lines)
 
 

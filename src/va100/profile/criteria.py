@@ -17,7 +17,7 @@ from va100.profile.launch import Launch
 from va100.profile.metrics import METRICS
 from va100.profile.quantities import quantities
 from va100.spec.model import ChipSpec
-from va100.units import GB, GIB, KB, KIB, MB, MIB, MS, NS, US
+from va100.units import GB, GIB, KB, KIB, MB, MIB, MS, NS, US, time_text
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
@@ -42,6 +42,8 @@ NAMES: Final[Mapping[str, str]] = {
     "shared": "shared_bytes",
 }
 """Short names for what most criteria are about; any counter and any metric may be named, too."""
+
+_OWN_NAMES: Final = {quantity: name for name, quantity in NAMES.items()}
 
 _NAME: Final = re.compile(r"\s*([A-Za-z_][\w. ]*?)\s*(?=[<>=!]|$)")
 _COMPARISON: Final = re.compile(r"\s*([<>]=?|==|!=)")
@@ -93,10 +95,11 @@ class Offence:
     def __str__(self) -> str:
         """Name the kernel and the numbers."""
         shape = f"{self.launch.name} {self.launch.grid} x {self.launch.block}"
-        told = f"{self.criterion.quantity} is {self.value:.6g}"
+        name = self.criterion.quantity
+        told = f"{_OWN_NAMES.get(name, name)} is {_spelled(name, self.value)}"
         if self.criterion.relative and self.base is not None:
             ratio = f", {self.value / self.base:.4g}x" if self.base else ""
-            told += f", was {self.base:.6g}{ratio}"
+            told += f", was {_spelled(name, self.base)}{ratio}"
         return f"{shape}: {told}, fails {self.criterion.text!r}"
 
 
@@ -177,6 +180,15 @@ def _value(criterion: Criterion, known: Mapping[str, float], launch: Launch) -> 
             remedy=f"name one of {', '.join(NAMES)}, a counter of --json, or a metric",
         )
     return value
+
+
+def _spelled(quantity: str, value: float) -> str:
+    """A value as people read it."""
+    if quantity.endswith("_s"):
+        return time_text(value)
+    if quantity == NAMES["occupancy"]:
+        return f"{value:.0%}"
+    return f"{value:.6g}"
 
 
 def _taken(pattern: re.Pattern[str], text: str, start: int, problem: str) -> re.Match[str]:

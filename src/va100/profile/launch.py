@@ -134,6 +134,8 @@ def read_records(path: Path) -> tuple[Launch, ...]:
     """
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(entries, list):
+            raise TypeError("not a list")
         return tuple(launch_of_record(entry) for entry in entries)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SetupError(

@@ -133,6 +133,13 @@ _MEMORY_ROWS: Final = (
     ),
     Metric("smsp__sass_data_bytes_mem_global_op_ld.sum", "byte", MEMORY, "global_load_bytes"),
     Metric("smsp__sass_data_bytes_mem_global_op_st.sum", "byte", MEMORY, "global_store_bytes"),
+    Metric("l1tex__t_sectors_pipe_lsu_mem_local.sum", "sector", MEMORY, "local_sectors"),
+    Metric(
+        "l1tex__t_sector_hit_rate.pct", "%", MEMORY, "l1_hit_sectors", "l1_load_sectors", _PERCENT
+    ),
+    Metric("l1tex__t_sectors_lookup_hit.sum", "sector", MEMORY, "l1_hit_sectors"),
+    Metric("lts__t_sector_hit_rate.pct", "%", MEMORY, "l2_hit_sectors", "l2_sectors", _PERCENT),
+    Metric("lts__t_sectors_lookup_hit.sum", "sector", MEMORY, "l2_hit_sectors"),
     Metric("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "", MEMORY, "shared_wavefronts"),
     Metric(
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "", MEMORY, "shared_load_wavefronts"

@@ -28,6 +28,10 @@ _SAMPLED: Final = (
     "global_sectors", "global_store_sectors", "shared_wavefronts", "shared_store_wavefronts",
 )  # fmt: skip
 """Counters that are a best case where no CTA was sampled."""
+_OBSERVED: Final = ("local_sectors", "l1_lines", "l1_load_sectors", "l1_hit_sectors")
+"""Counters that there are where CTAs went through a model of their L1."""
+_WHOLLY_OBSERVED: Final = ("l2_hit_sectors", "dram_read_sectors", "dram_write_sectors")
+"""Counters that there are where all CTAs did: a few alone find L2 as no launch does."""
 _VECTOR: Final = re.compile(r"\.v(\d)\b")
 _MATRICES: Final = re.compile(r"^ldmatrix\b.*\.x(\d)\b")
 _TYPE_BITS: Final = re.compile(r"[a-z]+(\d+)$")
@@ -77,11 +81,19 @@ def _counted(counters: Mapping[str, Any]) -> dict[str, float]:
             found |= {f"{name}.{key}": float(count) for key, count in value.items()}
         elif value is not None:
             found[name] = float(value)
-    if not counters.get("sampled_fraction"):
-        found = {name: value for name, value in found.items() if name not in _SAMPLED}
+    for name in _untold(counters):
+        found.pop(name, None)
     for pipe in Pipe:
         found.setdefault(f"warp_instructions.{pipe.value}", 0.0)
     return found
+
+
+def _untold(counters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Counters that are there and say nothing."""
+    observed = counters.get("observed_cta_count", 0)
+    untold: tuple[str, ...] = () if counters.get("sampled_fraction") else _SAMPLED
+    untold += () if observed else _OBSERVED
+    return untold + (() if observed and observed == counters.get("cta_count") else _WHOLLY_OBSERVED)
 
 
 def _shape(launch: Launch, chip: ChipSpec) -> dict[str, float]:
@@ -168,10 +180,12 @@ def _moved(mapping: Mapping[str, Any], chip: ChipSpec) -> dict[str, float]:
     stored = flow.l2_bytes * flow.store_fraction
     footprint = counters.footprint_bytes or flow.l2_bytes
     written = min(stored, footprint)
+    if "dram_write_sectors" in mapping and "dram_write_sectors" not in _untold(mapping):
+        written = mapping["dram_write_sectors"] * chip.sm.sector_bytes
     found = {
         "dram_bytes": flow.dram_bytes,
         "dram_write_bytes": written,
-        "dram_read_bytes": flow.dram_bytes - written,
+        "dram_read_bytes": max(flow.dram_bytes - written, 0.0),
         "l2_bytes": flow.l2_bytes,
         "l2_write_bytes": stored,
         "l2_read_bytes": flow.l2_bytes - stored,
@@ -211,21 +225,35 @@ def _executed(mapping: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+_SHARED_LOADS: Final = ("ld.shared", "ldmatrix")
+_SHARED_STORES: Final = ("st.shared", "cp.async.cg.")
+_SHARED_ATOMICS: Final = ("atom.shared", "red.shared")
+
+
 def _conflicts(mapping: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, float]:
     """Turns of the shared-memory banks beyond those that the accesses need by their width.
 
-    ``cp.async.ca`` does not tell its width, so stores beside it have no answer.
+    ``cp.async.ca`` does not tell its width, so stores beside it have no answer.  Turns of atomics
+    are counted with those of loads where CTAs were observed, and then loads alone have none.
     """
     opcodes = mapping.get("opcode_instructions")
     if opcodes is None or "shared_load_wavefronts" not in found:
         return {}
-    needed = _inherent_wavefronts(opcodes, "ld.shared", "ldmatrix")
+    atomics = opcode_sum(opcodes, *_SHARED_ATOMICS) if mapping.get("observed_cta_count") else 0.0
+    needed = atomics + _needed_turns(opcodes, _SHARED_LOADS, found["shared_load_requests"])
     loads = max(found["shared_load_wavefronts"] - needed, 0.0)
+    told = {} if atomics else {"load_conflicts": loads}
     if opcode_sum(opcodes, "cp.async.ca."):
-        return {"load_conflicts": loads}
-    needed = _inherent_wavefronts(opcodes, "st.shared", "cp.async.cg.")
+        return told
+    needed = _needed_turns(opcodes, _SHARED_STORES, found["shared_store_requests"])
     stores = max(found["shared_store_wavefronts"] - needed, 0.0)
-    return {"load_conflicts": loads, "store_conflicts": stores, "conflicts": loads + stores}
+    return told | {"store_conflicts": stores, "conflicts": loads + stores}
+
+
+def _needed_turns(opcodes: Mapping[str, float], starts: tuple[str, ...], requests: float) -> float:
+    """Turns without a conflict; requests of other instructions (``wmma``) move a word each."""
+    others = requests - opcode_sum(opcodes, *starts)
+    return _inherent_wavefronts(opcodes, *starts) + max(others, 0.0)
 
 
 def _inherent_wavefronts(opcodes: Mapping[str, float], *starts: str) -> float:

@@ -25,6 +25,8 @@ Sentence = Callable[[Launch, Mapping[str, float], ChipSpec], str]
 
 _WASTEFUL: Final = 1.25
 """Times the ideal from which it is worth telling."""
+_LEAST_ERROR: Final = 0.05
+"""Error of a sample worth telling."""
 _FEW_LANES: Final = 28
 _SHORT_TAIL: Final = 0.1
 """Part of the last wave's places that stay empty, over all places, worth telling."""
@@ -38,6 +40,7 @@ def reasons(launch: Launch, chip: ChipSpec) -> list[str]:
     found = quantities(launch, chip)
     said = [
         "; ".join(filter(None, (_bound_text(launch, found, chip), _sectors_text(launch, found)))),
+        _caches_text(found),
         _fill_text(launch, found, chip),
         _occupancy_text(launch, found),
         _conflicts_text(launch, found),
@@ -147,12 +150,32 @@ def _sectors_text(launch: Launch, found: Mapping[str, float]) -> str:
     moved = found["global_load_bytes"] + found["global_store_bytes"]
     ideal = max(moved / _SECTOR_BYTES / requests, 1.0)
     each = sectors / requests
+    number = f"{each:.3g}{_error_text(found)}"
     if each <= ideal * _WASTEFUL:
-        unit = "sector" if f"{each:.3g}" == "1" else "sectors"
-        return f"{each:.3g} {unit}/request, which is ideal" if _by_memory(launch) else ""
+        unit = "sector" if number == "1" else "sectors"
+        return f"{number} {unit}/request, which is ideal" if _by_memory(launch) else ""
     worst = max(launch.lines, key=_wasted, default=None)
     where = f" at {line_text(worst)}" if worst is not None and _wasted(worst) > 0 else ""
-    return f"{each:.3g} sectors/request, {ideal:.3g} is ideal{where}"
+    return f"{number} sectors/request, {ideal:.3g} is ideal{where}"
+
+
+def _error_text(found: Mapping[str, float]) -> str:
+    """What a sample of CTAs leaves open, where it is worth telling."""
+    error = found.get("sector_error", 0.0)
+    return f" (give or take {error:.0%})" if error >= _LEAST_ERROR else ""
+
+
+def _caches_text(found: Mapping[str, float]) -> str:
+    """What L1 holds of loads and L2 of what is left."""
+    loaded, hit = found.get("l1_load_sectors", 0.0), found.get("l1_hit_sectors", 0.0)
+    asked = found.get("l2_sectors", 0.0) if "l2_hit_sectors" in found else 0.0
+    said = []
+    if loaded and hit / loaded >= _LEAST_SHARE:
+        said.append(f"L1 holds {hit / loaded:.0%} of the sectors that are loaded")
+    if asked and found["l2_hit_sectors"] / asked >= _LEAST_SHARE:
+        share = found["l2_hit_sectors"] / asked
+        said.append(f"L2 {'holds ' if not said else ''}{share:.0%} of those it is asked for")
+    return f"caches: {', '.join(said)}" if said else ""
 
 
 def _fill_text(launch: Launch, found: Mapping[str, float], chip: ChipSpec) -> str:

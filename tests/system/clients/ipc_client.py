@@ -80,7 +80,9 @@ def main() -> None:
         pool = c_void_p()
         call("cuMemPoolImportFromShareableHandle", byref(pool), c_void_p(int(rest[0])), 1, 0)
         data = Bytes64.from_buffer_copy(bytes.fromhex(rest[1]))
+        call("cuCtxSetCurrent", None)  # a thread without a context imports as well
         call("cuMemPoolImportPointer", byref(address), pool, byref(data))
+        call("cuCtxSetCurrent", context)
         greet(address.value, b"answer pool")
         call("cuMemFreeAsync", address, None)
 

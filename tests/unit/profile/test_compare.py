@@ -48,4 +48,8 @@ class TestComparisonText:
 
     def test_nothing_in_common(self):
         text = comparison_text([named("a")], [named("b")])
-        assert text.splitlines()[0] == "no kernel is in both runs"
+        assert text.splitlines() == [
+            "no kernel is in both runs",
+            "only now: a (1 launches)",
+            "only in the base: b (1 launches)",
+        ]

@@ -74,14 +74,17 @@ class TestOffences:
         assert self.found("time > 1.1x", base, duration_s=8.7e-6) == []
         (offence,) = self.found("time > 1.1x", base, duration_s=8.9e-6)
         assert str(offence) == (
-            "saxpy (864, 1, 1) x (256, 1, 1): time_s is 8.9e-06, was 8e-06, 1.113x, "
-            "fails 'time > 1.1x'"
+            "saxpy (864, 1, 1) x (256, 1, 1): time is 8.9 us, was 8 us, 1.113x, fails 'time > 1.1x'"
         )
 
     def test_absolute_needs_no_base(self):
         assert self.found("registers > 32") == []
         assert len(self.found("registers >= 32")) == 1
         assert "fails 'registers >= 32'" in str(self.found("registers >= 32")[0])
+
+    def test_values_are_told_as_people_read_them(self):
+        assert "occupancy is 100%" in str(self.found("occupancy > 50%")[0])
+        assert "registers is 32," in str(self.found("registers > 8")[0])
 
     def test_a_new_kernel_keeps_what_is_relative(self):
         assert self.found("time > 0.1x") == []

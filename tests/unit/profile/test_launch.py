@@ -85,7 +85,7 @@ class TestRecord:
         assert first.record() == launch().record()
         assert second.grid == Dim3(4, 5, 6)
 
-    @pytest.mark.parametrize("text", ["", "{}x", "[1]", '[{"kernel": "a"}]', '{"kernel": 1}'])
+    @pytest.mark.parametrize("text", ["", "{}", "{}x", "[1]", '[{"kernel": "a"}]', '{"kernel": 1}'])
     def test_what_is_no_profile_is_refused_by_name(self, text, tmp_path):
         path = tmp_path / "odd.json"
         path.write_text(text)

@@ -59,6 +59,25 @@ class TestQuantities:
         assert known["load_conflicts"] == 8000
         assert "store_conflicts" not in known
 
+    def test_tiles_need_a_turn_a_request(self):
+        opcodes = {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": 10.0}
+        known = counted(
+            opcode_instructions=opcodes, shared_requests=80.0, shared_wavefronts=100.0,
+            shared_store_requests=0.0, shared_store_wavefronts=0.0,
+        )  # fmt: skip
+        assert known["load_conflicts"] == 20
+
+    def test_turns_of_observed_atomics_cannot_be_told_from_those_of_loads(self):
+        opcodes = {"atom.shared.add.u32": 100.0, "ld.shared.u32": 50.0}
+        facts = {
+            "opcode_instructions": opcodes, "shared_requests": 50.0, "shared_wavefronts": 450.0,
+            "shared_store_requests": 0.0, "shared_store_wavefronts": 0.0,
+        }  # fmt: skip
+        known = counted(**facts)
+        assert "load_conflicts" not in known
+        assert known["conflicts"] == 300
+        assert counted(**facts, observed_cta_count=0)["load_conflicts"] == 400
+
     def test_matrix_loads_need_a_turn_a_matrix(self):
         opcodes = {"ldmatrix.sync.aligned.m8n8.x4.shared.b16": 100.0}
         known = counted(
@@ -72,6 +91,17 @@ class TestQuantities:
         absent = {"global_sectors", "global_load_sectors", "shared_wavefronts", "conflicts"}
         assert not absent & set(known)
         assert "global_requests" in known
+
+    def test_caches_are_known_where_ctas_were_observed(self):
+        caches = {"l1_hit_sectors", "l1_load_sectors", "local_sectors"}
+        whole = {"l2_hit_sectors", "dram_read_sectors", "dram_write_sectors"}
+        assert caches | whole <= set(found())
+        assert "l2_hit_sectors" not in counted(observed_cta_count=64)
+        assert not caches & set(counted(observed_cta_count=0))
+
+    def test_what_is_written_was_counted_where_all_ctas_were_observed(self):
+        assert counted(dram_write_sectors=100.0)["dram_write_bytes"] == 3200
+        assert counted(dram_write_sectors=100.0, observed_cta_count=64)["dram_write_bytes"] > 3200
 
     def test_a_later_counter_comes_by_its_name(self):
         known = counted(l1_hits=12.0, sectors_by_space={"global": 1.0, "local": 2.0})

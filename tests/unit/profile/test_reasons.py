@@ -66,7 +66,12 @@ class TestSectors:
         assert text.endswith("16 sectors/request, 4 is ideal at a.cu:41")
 
     def test_what_was_not_counted_is_not_spoken_of(self):
-        assert "sectors" not in " ".join(counted(sampled_fraction=0.0))
+        assert "sectors/request" not in " ".join(counted(sampled_fraction=0.0))
+
+    def test_the_error_of_a_sample_is_told(self):
+        text = counted(sector_error=0.07)[0]
+        assert text.endswith("4 (give or take 7%) sectors/request, which is ideal")
+        assert "give or take" not in counted(sector_error=0.004)[0]
 
     def test_one_sector_a_request_is_the_least(self):
         few = counted(global_sectors=98304.0, global_load_bytes=4.0, global_store_bytes=4.0)
@@ -88,6 +93,27 @@ class TestFill:
     def test_fill(self, grid, waves, text):
         found = [r for r in said(grid=Dim3(grid), waves=waves) if r.startswith(("grid", "tail"))]
         assert found == ([text] if text else [])
+
+
+class TestCaches:
+    def test_of_a_launch_whose_ctas_were_all_observed(self):
+        assert (
+            "caches: L1 holds 25% of the sectors that are loaded, L2 10% of those it is asked for"
+            in said()
+        )
+
+    def test_of_a_sample_nothing_is_said_of_l2(self):
+        assert "caches: L1 holds 25% of the sectors that are loaded" in counted(
+            observed_cta_count=64
+        )
+
+    def test_of_l2_alone(self):
+        found = counted(l1_hit_sectors=0.0)
+        assert "caches: L2 holds 10% of those it is asked for" in found
+        assert not [t for t in counted(l1_hit_sectors=0.0, l2_hit_sectors=0.0) if "caches" in t]
+
+    def test_of_no_ctas_nothing_is_said(self):
+        assert not [text for text in counted(observed_cta_count=0) if "caches" in text]
 
 
 class TestOthers:

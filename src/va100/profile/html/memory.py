@@ -20,6 +20,7 @@ _BUSY: Final[Mapping[str, str]] = {
     "DRAM": "DRAM bandwidth",
     "shared": "shared memory",
 }
+_ASKED: Final[Mapping[str, str]] = {"L1": "l1_load_sectors", "L2": "l2_sectors"}
 
 
 def memory_chart(launch: Launch, found: Mapping[str, float]) -> Markup:
@@ -32,6 +33,7 @@ def memory_chart(launch: Launch, found: Mapping[str, float]) -> Markup:
     )
     places = dict(_PLACES)
     boxes = [_box(name, at, _UPPER, _share(name, launch)) for name, at in _PLACES]
+    boxes += [_hits(places[name], name, found) for name in ("L1", "L2")]
     arrows = [
         _arrows(places[near] + _BOX_WIDTH, places[far], read, written)
         for near, far, read, written in flows
@@ -67,6 +69,16 @@ def _box(name: str, x: float, y: float, share: float | None) -> Markup:
         *inside,
         element("text", name, x=middle, y=name_at, class_="label strong middle"),
     )
+
+
+def _hits(x: float, name: str, found: Mapping[str, float]) -> Markup:
+    """How much of what a cache is asked for it holds, where that is known."""
+    hit, of = found.get(f"{name.lower()}_hit_sectors"), found.get(_ASKED[name], 0.0)
+    if hit is None or not of:
+        return Markup("")
+    at = _UPPER + _BOX_HEIGHT + 15
+    text = f"{hit / of:.0%} hit"
+    return element("text", text, x=x + _BOX_WIDTH / 2, y=at, class_="tick middle")
 
 
 def _arrows(left: float, right: float, read: float, written: float) -> Markup:

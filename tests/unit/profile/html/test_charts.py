@@ -102,6 +102,8 @@ class TestMemory:
         assert "L2 and DRAM: 8.0 MiB read, 4.0 MiB written" in chart
         assert "82% busy" in chart
         assert "1,500 requests, 8.33 turns each" in chart
+        assert "25% hit" in chart
+        assert "10% hit" in chart
 
     def test_shared_memory_that_is_not_used(self):
         shown = launch(counters={"sampled_fraction": 1.0})
