@@ -169,10 +169,19 @@ void begin(Cta *cta, uint64_t index) {
   }
 }
 
+bool left_out(const Launch *launch, uint64_t index) {
+  return launch->request->observed_only && launch->memory && !observes(launch, index);
+}
+
+// The next CTA that is to run.
 bool take_cta(Launch *launch, uint64_t *index) {
   if (launch->stop.load(std::memory_order_relaxed)) return false;
-  *index = launch->next_cta.fetch_add(1, std::memory_order_relaxed);
-  return *index < launch->cta_count;
+  do {
+    *index = launch->next_cta.fetch_add(1, std::memory_order_relaxed);
+    if (*index >= launch->cta_count) return false;
+    *index = launch->order(*index);
+  } while (left_out(launch, *index));
+  return true;
 }
 
 // ------------------------------------------------------------------ kernels that never wait
@@ -187,6 +196,10 @@ void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
   uint64_t count = 1;
   for (uint64_t index = first; index < last; index += count) {
     if (goes_on) count = std::min(last - index, place.row(request));
+    if (left_out(launch, index)) {
+      place.step(request, count);
+      continue;
+    }
     number(cta, index, place, 1);
     cta->warps[0].view.more = count - 1;
     clear_shared(cta);
@@ -203,6 +216,7 @@ void run_shuffled(Cta *cta, uint64_t first, uint64_t last) {
   const va_launch *request = launch->request;
   for (uint64_t place = first; place < last; place++) {
     uint64_t index = launch->order(place);
+    if (left_out(launch, index)) continue;
     number(cta, index, Place(request, index), cta->warps.size());
     clear_shared(cta);
     if (launch->memory) begin_observing(cta);
@@ -268,7 +282,7 @@ bool admit(Worker *worker) {
       warp.view.stack_limit = reinterpret_cast<uint64_t>(warp.stack.base) + kStackReserve;
     }
   }
-  begin(cta.get(), launch->order(index));
+  begin(cta.get(), index);
   uint32_t colour = 0;
   for (Warp &warp : cta->warps) prime(&warp, colour++);
   worker->resident.push_back(std::move(cta));

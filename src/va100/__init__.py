@@ -46,6 +46,7 @@ def time_kernel(  # noqa: PLR0913 -- a launch has so many parts
     dynamic_shared_bytes: int = 0,
     warm: bool = False,
     copy_back: bool = False,
+    ctas: int | None = None,
     flags: Sequence[str] = (),
 ) -> Launch:
     """Run one launch and say what an A100 would take for it, and why.
@@ -68,6 +69,9 @@ def time_kernel(  # noqa: PLR0913 -- a launch has so many parts
         L2 holds the data already, as when a kernel is run again and again.
     copy_back : bool
         Writable arrays receive what the kernel wrote.
+    ctas : int, optional
+        Run only so many CTAs, spread over the grid, and take the others to do the same: quick, for
+        kernels whose CTAs do not wait for each other.  All run when left out.
     flags : sequence of str
         More flags for ``nvcc``.
 
@@ -91,7 +95,7 @@ def time_kernel(  # noqa: PLR0913 -- a launch has so many parts
     from va100.profile.timing import Shape  # noqa: PLC0415
 
     request = call.Request(
-        chip=chip, clocks=clocks, warm=warm, copy_back=copy_back, flags=tuple(flags)
+        chip=chip, clocks=clocks, warm=warm, copy_back=copy_back, ctas=ctas, flags=tuple(flags)
     )
     shape = Shape(grid=grid, block=block, dynamic_shared_bytes=dynamic_shared_bytes)
     return call.time_kernel(ptx_or_cu, kernel, shape, args, request)

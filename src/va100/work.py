@@ -46,6 +46,18 @@ class Pipe(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """CTAs whose accesses go through models of the caches."""
+
+    cta_count: int
+    alone: bool = False
+    """No other CTA runs; they are taken to do the same."""
+    l1_cta_bytes: int = 24 * 1024
+    """L1 that a resident CTA has for itself."""
+    l2_bytes: int = 40 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchConfig:
     """The shape of one launch."""
 
@@ -53,6 +65,8 @@ class LaunchConfig:
     block: Dim3
     dynamic_shared_bytes: int = 0
     cooperative: bool = False
+    sampling: Sampling | None = None
+    """None: what the engine does by itself."""
 
     @property
     def warps_per_cta(self) -> int:

@@ -124,6 +124,8 @@ typedef struct va_launch {
   uint32_t shuffle;      /* another order of CTAs and warps for each number; 0: as they are numbered */
   uint32_t l1_cta_bytes; /* L1 that a resident CTA has for itself */
   uint64_t l2_bytes;
+  uint32_t observed_only; /* CTAs that are not observed do not run */
+  uint32_t reserved;
   uint64_t *counters;    /* out: counter_count sums */
   va_fault fault;        /* out */
 } va_launch;

@@ -250,12 +250,12 @@ def _known(
 
 
 def counters_from(
-    costs: Sequence[BlockCost], counts: Sequence[int], config: LaunchConfig
+    costs: Sequence[BlockCost], counts: Sequence[float], config: LaunchConfig
 ) -> Counters:
     """Sum over the blocks of a finished launch."""
-    pipes: Counter[Pipe] = Counter()
-    opcodes: Counter[str] = Counter()
-    lanes: Counter[str] = Counter()
+    pipes: dict[Pipe, float] = defaultdict(float)
+    opcodes: dict[str, float] = defaultdict(float)
+    lanes: dict[str, float] = defaultdict(float)
     total: Mapping[str, float]
     sums: dict[str, float] = defaultdict(float)
     for index, cost in enumerate(costs):
@@ -299,7 +299,7 @@ def counters_from(
     )
 
 
-def _add_block(sums: dict[str, float], cost: BlockCost, issues: int, active: int) -> None:
+def _add_block(sums: dict[str, float], cost: BlockCost, issues: float, active: float) -> None:
     """Add a block that so many warps ran, with so many lanes in all."""
     sums["threads"] += cost.instructions * active
     sums["loads"] += cost.load_bytes * active

@@ -53,11 +53,8 @@ from va100.jit.registers import estimate_registers
 from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling, SourceLine
 
-_L1_BYTES: Final = 24 * 1024
-_L2_BYTES: Final = 40 * 1024 * 1024
-"""Caches of an engine that no device lends its own to: L1 of one CTA among eight, and L2."""
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
 _QUICK: Final = 2000
@@ -107,8 +104,9 @@ class CompiledKernel:
         seen = self._observation(counts)
         if seen is None:
             return counters_from(self.costs, counts, config)
-        costs = self._observed(seen, counts, config)
-        summed = counters_from(block_sums(costs, self.blocks), counts, config)
+        scaled = seen.scaled(counts[: self.variant.observed_at], config)
+        costs = self._observed(seen, scaled, config)
+        summed = counters_from(block_sums(costs, self.blocks), scaled, config)
         return with_errors(summed, seen, config.grid.size)
 
     def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
@@ -116,8 +114,9 @@ class CompiledKernel:
         seen = self._observation(counts)
         if seen is None:
             return line_counters(self._line_costs, counts, config)
-        costs = self._observed(seen, counts, config)
-        return line_counters(line_costs(costs, self.sites, self.blocks), counts, config)
+        scaled = seen.scaled(counts[: self.variant.observed_at], config)
+        costs = self._observed(seen, scaled, config)
+        return line_counters(line_costs(costs, self.sites, self.blocks), scaled, config)
 
     def _observation(self, counts: Sequence[int]) -> Observation | None:
         at = self.variant.observed_at
@@ -126,7 +125,7 @@ class CompiledKernel:
         return Observation(counts[at : self.variant.counter_count])
 
     def _observed(
-        self, seen: Observation, counts: Sequence[int], config: LaunchConfig
+        self, seen: Observation, counts: Sequence[float], config: LaunchConfig
     ) -> Sequence[BlockCost]:
         return observed_costs(self._each, self.blocks, counts, seen, config.grid.size)
 
@@ -285,6 +284,7 @@ class JitEngine:
                 f"kernel {kernel} takes {compiled.variant.param_bytes} bytes of parameters, "
                 f"got {len(params)}"
             )
+        sampling = config.sampling or Sampling(cta_count=self._observe_ctas)
         counts = (ctypes.c_uint64 * compiled.variant.counter_count)()
         buffer = ctypes.create_string_buffer(params, max(len(params), 1))
         launch = Launch(
@@ -298,9 +298,10 @@ class JitEngine:
             resident_ctas=0,
             sm_count=108,
             shuffle=self._shuffle,
-            observe_ctas=self._observe_ctas,
-            l1_cta_bytes=_L1_BYTES,
-            l2_bytes=_L2_BYTES,
+            observe_ctas=sampling.cta_count,
+            l1_cta_bytes=sampling.l1_cta_bytes,
+            l2_bytes=sampling.l2_bytes,
+            observed_only=int(sampling.alone),
             counters=counts,
         )
         self._lib.va_exec_launch(ctypes.byref(launch))

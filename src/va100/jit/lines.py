@@ -57,7 +57,7 @@ def block_sums(costs: Sequence[BlockCost], blocks: Sequence[CompiledBlock]) -> l
 
 
 def line_counters(
-    lines: Mapping[SourceLine, LineCost], counts: Sequence[int], config: LaunchConfig
+    lines: Mapping[SourceLine, LineCost], counts: Sequence[float], config: LaunchConfig
 ) -> dict[SourceLine, Counters]:
     """Sum each line over the blocks of a finished launch; lines that never ran are left out."""
     found = {}
@@ -68,7 +68,7 @@ def line_counters(
     return found
 
 
-def _counts_of(block: int, counts: Sequence[int]) -> Sequence[int]:
+def _counts_of(block: int, counts: Sequence[float]) -> Sequence[float]:
     return counts[block * COUNTERS_PER_BLOCK : (block + 1) * COUNTERS_PER_BLOCK]
 
 

@@ -70,6 +70,8 @@ class Launch(ctypes.Structure):
         ("shuffle", _U32),
         ("l1_cta_bytes", _U32),
         ("l2_bytes", _U64),
+        ("observed_only", _U32),
+        ("reserved", _U32),
         ("counters", ctypes.POINTER(_U64)),
         ("fault", Fault),
     )

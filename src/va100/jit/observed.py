@@ -15,7 +15,7 @@ from typing import Final
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.compile import CompiledBlock
 from va100.jit.count import BlockCost
-from va100.work import Counters
+from va100.work import Counters, LaunchConfig
 
 LAUNCH_FIELDS: Final = 8
 SITE_FIELDS: Final = 8
@@ -57,6 +57,13 @@ class Observation:
         variance = max(self.counts[squares] / n - mean * mean, 0.0) * n / (n - 1)
         return math.sqrt(variance / n) / mean
 
+    def scaled(self, counts: Sequence[int], config: LaunchConfig) -> Sequence[float]:
+        """Counters of blocks for the whole grid, where only the observed CTAs ran."""
+        if config.sampling is None or not config.sampling.alone:
+            return counts
+        scale = config.grid.size / self.cta_count
+        return [n * scale for n in counts]
+
     def site(self, number: int) -> Sequence[int]:
         """What one instruction's accesses amounted to."""
         first = LAUNCH_FIELDS + number * SITE_FIELDS
@@ -82,7 +89,7 @@ def with_errors(counters: Counters, observation: Observation, cta_count: int) ->
 def observed_costs(
     costs: Sequence[BlockCost],
     blocks: Sequence[CompiledBlock],
-    counts: Sequence[int],
+    counts: Sequence[float],
     observation: Observation,
     cta_count: int,
 ) -> list[BlockCost]:
@@ -107,7 +114,7 @@ def observed_costs(
     return found
 
 
-def _with(cost: BlockCost, seen: Sequence[int], issues: int, scale: float) -> BlockCost:
+def _with(cost: BlockCost, seen: Sequence[int], issues: float, scale: float) -> BlockCost:
     """Per execution of the block, as far as the whole launch's executions tell."""
     executions, _, sectors, wavefronts, lines, l1_hits, l2_sectors, l2_hits = seen
     store = bool(cost.store_requests or cost.shared_store_requests)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from va100.config import OBSERVED_CTAS
 from va100.driver.checked import CheckedModule, checked_module
 from va100.driver.detail import counters_entry, estimate_entry
 from va100.driver.names import short_name
@@ -19,12 +20,13 @@ from va100.gpu.place import place_module, remove_module
 from va100.perf.band import band_s
 from va100.perf.kernel import KernelEstimate, estimate
 from va100.perf.memory import Residency
+from va100.perf.occupancy import Occupancy
 from va100.profile.arguments import packed_arguments
 from va100.profile.launch import Launch
 from va100.ptx.program import Function, PtxModule
 from va100.ptx.verify import unsupported
 from va100.spec.model import ChipSpec
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling
 
 Extent = int | Sequence[int]
 _MOST_GRID = (2**31 - 1, 65535, 65535)
@@ -68,6 +70,8 @@ class Conditions:
     residency: Residency = Residency.DRAM
     copy_back: bool = False
     """Whether writable arrays receive what the kernel wrote."""
+    cta_count: int | None = None
+    """CTAs that run, for all; none: all run."""
 
 
 def timed(
@@ -106,7 +110,8 @@ def timed(
     module = place_module(checked.ptx, arena)
     try:
         resources = engine.prepare(module, function.name, config.block)
-        _estimate(Counters(), config, resources, conditions, function.name)
+        fit = _estimate(Counters(), config, resources, conditions, function.name).occupancy
+        config = replace(config, sampling=_sampling(fit, conditions))
         arguments = packed_arguments(function, given, arena)
         try:
             outcome = engine.launch(module, function.name, config, arguments.packed)
@@ -168,6 +173,18 @@ def at_clock(chip: ChipSpec, clock_hz: float) -> ChipSpec:
             bf16_gemm_flop_per_s=measured.bf16_gemm_flop_per_s * ratio,
             int8_gemm_flop_per_s=measured.int8_gemm_flop_per_s * ratio,
         ),
+    )
+
+
+def _sampling(fit: Occupancy, conditions: Conditions) -> Sampling:
+    """CTAs that are observed, with the caches they find."""
+    sm = conditions.chip.sm
+    wanted = conditions.cta_count
+    return Sampling(
+        cta_count=OBSERVED_CTAS if wanted is None else wanted,
+        alone=wanted is not None,
+        l1_cta_bytes=(sm.l1_shared_bytes - fit.carveout_bytes) // fit.ctas_per_sm,
+        l2_bytes=conditions.chip.l2_bytes,
     )
 
 

@@ -10,7 +10,7 @@ from tests.helpers.kernels import CASES, KernelCase, kernel, run_case
 from va100.gpu.arena import Arena
 from va100.jit.engine import JitEngine
 from va100.reference.engine import ReferenceEngine
-from va100.work import Counters
+from va100.work import Counters, Dim3, LaunchConfig, Sampling
 
 EVERY = 1 << 20
 COUNTED = (
@@ -183,3 +183,30 @@ def test_observed_kernels_leave_the_same_memory(workers: int, arena: Arena) -> N
         want, _ = run_case(case, JitEngine(workers=1), arena)
         for a, b in zip(got, want, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_only_observed_ctas_run_and_stand_for_all(barrier: str) -> None:
+    text = kernel("test", "u64 u64", barrier + TWICE.format(how="", between=""))
+    grid, block = 500, 96
+    loaded = load(text, Arena())
+    try:
+        places = [loaded.buffer(np.ones(grid * block, np.uint32)) for _ in range(2)]
+        engine = JitEngine(observe_ctas=EVERY, workers=2)
+        shape = {"grid": Dim3(grid), "block": Dim3(block)}
+        want = engine.launch(loaded.module, "test", LaunchConfig(**shape), pack(*places)).counters
+        loaded.module.arena.view(places[1], grid * block * 4)[:] = 0
+        few = LaunchConfig(**shape, sampling=Sampling(cta_count=7, alone=True))
+        got = engine.launch(loaded.module, "test", few, pack(*places)).counters
+        written = loaded.read(places[1], np.uint32, grid * block).reshape(grid, block)
+    finally:
+        loaded.close()
+    assert sorted(np.count_nonzero(written, axis=1)) == [0] * (grid - 7) + [block] * 7
+    assert got.observed_cta_count == 7
+    assert got.warp_count == want.warp_count
+    assert got.thread_instructions == pytest.approx(want.thread_instructions)
+    assert {n: pytest.approx(v) for n, v in want.opcode_instructions.items()} == dict(
+        got.opcode_instructions
+    )
+    assert got.l1_hit_sectors == pytest.approx(want.l1_hit_sectors)
+    assert got.dram_write_sectors == pytest.approx(want.dram_write_sectors)
