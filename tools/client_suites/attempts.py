@@ -20,8 +20,12 @@ from typing import Final
 
 INSIDE: Final = Path(__file__).resolve().parent / "inside.py"
 _TICK_S: Final = 0.5
+_START_S: Final = 300.0
+"""For reading a file's tests, before the first of them starts."""
 _ENDED_WELL: Final = (0, 1, 5)
 """Statuses of pytest that leave nothing unsaid: all passed, some failed, none collected."""
+_UNREAD: Final = 2
+"""A file could not be read, for which there is a record."""
 _AFTER_FAULT: Final = 86
 """What `inside` ends with when a kernel's fault would spoil the tests that are left."""
 
@@ -47,7 +51,7 @@ class Attempt:
     share: int
     """One test of this many."""
     limit_s: float
-    """For one test, and for what comes before the first and after the last."""
+    """For one test."""
 
 
 def outcomes(attempt: Attempt, label: str) -> list[Record]:
@@ -58,7 +62,8 @@ def outcomes(attempt: Attempt, label: str) -> list[Record]:
             before = len(finished)
             status, ended_by_us = _run_once(attempt, finished, Path(scratch))
             started, is_complete = _read(Path(scratch, "records"), finished)
-            if is_complete and status in _ENDED_WELL:
+            unread = status == _UNREAD and len(finished) > before
+            if is_complete and (status in _ENDED_WELL or unread):
                 break
             if status == _AFTER_FAULT and len(finished) > before:
                 continue
@@ -101,7 +106,7 @@ def _watch(child: subprocess.Popen[bytes], records: Path, limit_s: float) -> tup
             grown = records.stat().st_size
             if grown != size:
                 size, since = grown, time.monotonic()
-            elif time.monotonic() - since > limit_s:
+            elif time.monotonic() - since > (limit_s if size else limit_s + _START_S):
                 os.killpg(child.pid, signal.SIGKILL)
                 return child.wait(), True
 

@@ -19,7 +19,7 @@ AFTER_FAULT = 86
 """The status that asks for a fresh process for the tests that are left."""
 
 _TEXT_CHARACTERS = 6000
-_FOR_CHILDREN = "client_suites.driver_sync"
+_FOR_CHILDREN = "client_suites.cuda_core_paths"
 
 
 class Recorder:
@@ -56,7 +56,7 @@ class Recorder:
         if report.failed:
             self._write(test=report.nodeid, outcome="failed", text=_end_of(report.longreprtext))
         elif report.skipped:
-            self._write(test=report.nodeid, outcome="skipped", text=str(report.longrepr))
+            self._write(test=report.nodeid, outcome="skipped", text=_why_skipped(report))
 
     def pytest_sessionfinish(self, exitstatus):
         self._write(test="", outcome="session")
@@ -69,7 +69,7 @@ class Recorder:
         outcome = _outcome_of(report)
         # An error of what cleans up comes after the test's own outcome, and takes its place.
         if outcome not in ("passed", self._outcome["outcome"]):
-            text = str(report.longrepr) if report.skipped else report.longreprtext
+            text = _why_skipped(report) if report.skipped else report.longreprtext
             self._outcome.update(outcome=outcome, text=_end_of(text))
 
     def pytest_runtest_logfinish(self, nodeid):
@@ -95,6 +95,11 @@ def _outcome_of(report):
     return report.outcome
 
 
+def _why_skipped(report):
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
+
+
 def _end_of(text):
     return text[-_TEXT_CHARACTERS:]
 
@@ -108,7 +113,7 @@ def main(words):
 
 # A process that a test spawns reads this file too, under another name, with the same words.
 if _FOR_CHILDREN in sys.argv:
-    import client_suites.driver_sync  # noqa: F401 -- what it does, it does when imported
+    import client_suites.cuda_core_paths  # noqa: F401 -- what it does, it does when imported
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -33,7 +33,7 @@ SUITES: Final = {
     "cuda-core": Suite(
         folder="cuda_core",
         patterns=("tests/**/test_*.py",),
-        arguments=("-p", "client_suites.driver_sync"),
+        arguments=("-p", "client_suites.cuda_core_paths"),
         gpus=3,
     ),
     "cuda-bindings": Suite(

@@ -33,7 +33,6 @@ class Request:
     clocks: float | None
     warm: bool
     copy_back: bool
-    ctas: int | None
     flags: Sequence[str]
 
 
@@ -43,12 +42,11 @@ def time_kernel(
     """Time one launch; the public call tells of its arguments."""
     if not is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    settings = replace(Settings.from_environment(), profile=True)
+    settings = replace(Settings.from_environment(), profile=True)  # counted as profiles are
     conditions = Conditions(
         chip=_chip(request, settings),
         residency=Residency.L2 if request.warm else Residency.DRAM,
         copy_back=request.copy_back,
-        cta_count=request.ctas,
     )
     text = ptx_of(source, request.flags, settings)
     # An engine keeps all that it ever compiled, so each call has its own; code is found on disk.
