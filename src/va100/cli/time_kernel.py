@@ -33,6 +33,7 @@ class Request:
     clocks: float | None
     warm: bool
     copy_back: bool
+    ctas: int | None
     flags: Sequence[str]
 
 
@@ -47,6 +48,7 @@ def time_kernel(
         chip=_chip(request, settings),
         residency=Residency.L2 if request.warm else Residency.DRAM,
         copy_back=request.copy_back,
+        cta_count=request.ctas,
     )
     text = ptx_of(source, request.flags, settings)
     # An engine keeps all that it ever compiled, so each call has its own; code is found on disk.
