@@ -142,6 +142,16 @@ uint64_t observed_count(const va_launch *request, uint64_t ctas) {
 // Turns that banks of four bytes take; wide accesses go in halves and quarters of a warp.
 uint32_t wavefronts(uint32_t lanes, const uint64_t *addresses, uint32_t bytes, bool atomic) {
   const uint32_t words = std::max(bytes / kWordBytes, 1u);
+  if (words == 1 && !atomic) {
+    // Words that lie in as many banks as there are: the usual case, at a glance.
+    uint64_t least = ~uint64_t{0}, most = 0;
+    for (uint32_t m = lanes; m; m &= m - 1) {
+      const uint64_t word = addresses[__builtin_ctz(m)] / kWordBytes;
+      least = std::min(least, word);
+      most = std::max(most, word);
+    }
+    if (most - least < kBanks) return 1;
+  }
   const uint32_t together = VA_LANES / std::min(words, 4u);
   uint32_t turns = 0;
   for (uint32_t first = 0; first < VA_LANES; first += together) {
