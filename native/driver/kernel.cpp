@@ -166,7 +166,9 @@ uint32_t resident_ctas_per_sm(const Device &device, const Function &function, ui
   if (function.registers) {
     const uint32_t per_warp = round_up(function.registers * kWarp, kRegisterUnit);
     const uint32_t warp_slots = sm_registers / kWarpUnit / per_warp * kWarpUnit;
-    ctas = std::min(ctas, warp_slots / warps);
+    // An estimate may limit how many there are, but refuses no launch.
+    const uint32_t least = function.registers_estimated ? 1 : 0;
+    ctas = std::min(ctas, std::max(warp_slots / warps, least));
   }
   const uint32_t per_cta = round_up(static_cast<uint32_t>(shared) + reserved, kSharedUnit);
   return std::min(ctas, sm_shared / per_cta);

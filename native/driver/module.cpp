@@ -233,6 +233,7 @@ extern "C" int va_module_add_kernel(va_module *module, const va_kernel_info *inf
     f->local_bytes = info->local_bytes;
     f->const_bytes = info->const_bytes;
     f->registers = info->registers;
+    f->registers_estimated = info->registers_estimated != 0;
     f->max_threads = info->max_threads ? info->max_threads : 1024;
     std::memcpy(f->required_block, info->required_block, sizeof f->required_block);
     f->ptx_arch = info->ptx_arch;

@@ -99,6 +99,7 @@ struct Function {
   uint32_t local_bytes = 0;
   uint32_t const_bytes = 0;
   uint32_t registers = 0;
+  bool registers_estimated = false;
   uint32_t max_threads = 1024;
   uint32_t required_block[3] = {0, 0, 0};
   uint32_t ptx_arch = 0; // 80 for compute_80

@@ -13,14 +13,14 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from va100.config import Settings, program_name
+from va100.config import Settings, find_assembler, program_name
 from va100.driver.compile import Backend, Compiler
 from va100.driver.names import short_name
 from va100.driver.report import begin_report, finish_report
 from va100.gpu.launch import Engine
 from va100.gpu.native import companions
 from va100.jit.compiler import JitCompiler
-from va100.jit.engine import JitEngine
+from va100.jit.engine import Assembler, JitEngine
 from va100.jit.native import Fault
 
 if TYPE_CHECKING:
@@ -58,8 +58,19 @@ def _jit(settings: Settings) -> JitEngine:
         workers=settings.workers,
         shuffle=settings.shuffle,
         observe_ctas=settings.observe_ctas,
+        assembler=_assembler(settings),
         checked=checked if settings.check else None,
     )
+
+
+def _assembler(settings: Settings) -> Assembler | None:
+    """What tells a profile's registers; runs without one take an estimate, which is quick."""
+    path = find_assembler(settings) if settings.profile else None
+    if path is None:
+        return None
+    from va100.profile.assembled import Assembler as Found  # noqa: PLC0415
+
+    return Found(path)
 
 
 def check_session(settings: Settings, jit: JitEngine) -> Session | None:

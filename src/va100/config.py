@@ -7,6 +7,7 @@ The native core reads the same variables by itself, since it also runs where no 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ ENGINES: Final = ("jit", "reference")
 CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", "strict-warp")
 """What ``VA100_CHECK`` may name; the last makes races of what only shuffles and votes order."""
 
+_WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 VARIABLES: Final[Mapping[str, str]] = {
     "VA100_MODEL": "A100 model of every virtual GPU",
     "VA100_GPUS": "count of virtual GPUs, 1 to 16",
@@ -164,6 +166,26 @@ class Settings:
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled
+
+
+def find_program(name: str, settings: Settings) -> Path | None:
+    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels."""
+    found = shutil.which(name, path=settings.search_path)
+    if found is not None:
+        return Path(found)
+    folders = [settings.cuda_home / "bin"] if settings.cuda_home is not None else []
+    folders += [Path(entry) / _WHEEL_PROGRAM for entry in sys.path if entry]
+    for folder in folders:
+        if os.access(folder / name, os.X_OK):
+            return folder / name
+    return None
+
+
+def find_assembler(settings: Settings) -> Path | None:
+    """Look for NVIDIA's ``ptxas``: beside ``nvcc``, since what is first in ``PATH`` may be ours."""
+    compiler = find_program("nvcc", settings)
+    beside = compiler.resolve().with_name("ptxas") if compiler is not None else None
+    return beside if beside is not None and os.access(beside, os.X_OK) else None
 
 
 def require_checkable(engine: str) -> None:

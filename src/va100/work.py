@@ -93,6 +93,8 @@ class KernelResources:
     local_bytes: int = 0
     max_threads_per_block: int = 1024
     barrier_count: int = 0
+    registers_estimated: bool = False
+    """No assembler gave the registers: they limit how many CTAs an SM holds, but refuse none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ class _Info(ctypes.Structure):
         ("params", ctypes.POINTER(_Param)), ("param_bytes", c_uint32),
         ("static_shared_bytes", c_uint32), ("local_bytes", c_uint32), ("const_bytes", c_uint32),
         ("registers", c_uint32), ("max_threads", c_uint32), ("required_block", c_uint32 * 3),
-        ("ptx_arch", c_uint32), ("refusal", c_char_p),
+        ("ptx_arch", c_uint32), ("refusal", c_char_p), ("registers_estimated", c_uint32),
     )  # fmt: skip
 
 
@@ -189,6 +189,7 @@ class FakeKernel:
     parameters: tuple[tuple[int, int], ...] = ()
     static_shared: int = 0
     registers: int = 32
+    registers_estimated: bool = False
     max_threads: int = 1024
     required_block: tuple[int, int, int] = (0, 0, 0)
     duration_s: float = 1e-3
@@ -229,7 +230,7 @@ class FakeCompiler:
                 kernel.name.encode(), None, number, len(kernel.parameters), parameters,
                 kernel.parameter_bytes, kernel.static_shared, 0, 0, kernel.registers,
                 kernel.max_threads, (c_uint32 * 3)(*kernel.required_block), 80,
-                kernel.refusal.encode() or None,
+                kernel.refusal.encode() or None, kernel.registers_estimated,
             )  # fmt: skip
             driver().va_module_add_kernel(c_void_p(module), byref(info))
         for name, (address, size) in self.variables.items():

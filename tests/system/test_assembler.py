@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from tests.helpers.builders import executed_forms, spellings
-from va100.cli.toolchain import find_program
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.ptx.isa import decode
 from va100.ptx.isa.form import Family
 from va100.ptx.isa.tiles import Tile, product_of, tiles_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from va100.cli import environment, toolchain
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.errors import SetupError
 
 PROJECT = Path(__file__).parent / "programs" / "cmake_project"
@@ -121,7 +121,7 @@ def test_another_cmake(cmake, tmp_path):
 def test_without_nvcc_the_one_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)
-    if toolchain.find_program("nvcc", Settings.from_environment()) is not None:
+    if find_program("nvcc", Settings.from_environment()) is not None:
         pytest.skip("nvcc is installed as a wheel")
     outcome = run(*VA100, "env", "--cmake")
     assert outcome.returncode == 1

@@ -486,6 +486,15 @@ class TestLaunch:
                 assert refused.value.code == code
             cuda.launch(cuda.function(module, "exact"), block=(16, 2, 1))
 
+    def test_an_estimate_of_registers_refuses_no_launch(self):
+        ran = []
+        kernel = FakeKernel(
+            "k", lambda w: ran.append(w.index), registers=255, registers_estimated=True
+        )
+        with FakeCompiler((kernel,)).registered(), context() as cuda:
+            cuda.launch(cuda.function(cuda.module(), "k"), block=(1024, 1, 1))
+            assert sorted(ran) == list(range(32))
+
     def test_more_shared_memory_is_opted_into(self):
         with FakeCompiler((FakeKernel("k", static_shared=1024),)).registered(), context() as cuda:
             function = cuda.function(cuda.module(), "k")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from va100.cli import environment, target, toolchain
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.errors import SetupError
 from va100.gpu.native import NATIVE_DIR
 from va100.profile.report_schema import read_report
@@ -294,7 +294,7 @@ def test_without_nvcc_the_one_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    if toolchain.find_program("nvcc", Settings.from_environment()) is not None:
+    if find_program("nvcc", Settings.from_environment()) is not None:
         pytest.skip("nvcc is installed as a wheel")
     outcome = va100("run", EXAMPLES / "saxpy.cu")
     assert outcome.returncode == 1

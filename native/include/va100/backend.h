@@ -32,6 +32,7 @@ typedef struct va_kernel_info {
   uint32_t required_block[3]; /* from .reqntid, else 0 */
   uint32_t ptx_arch; /* virtual architecture the PTX is for: 80 for compute_80 */
   const char *refusal; /* what keeps the kernel from running; null when nothing does */
+  uint32_t registers_estimated; /* set: they limit residency but refuse no launch */
 } va_kernel_info;
 
 /* The compiler reports what an image holds through these, while load runs. */

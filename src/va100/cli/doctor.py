@@ -16,7 +16,7 @@ from typing import Final
 from va100 import config
 from va100.cli import environment, toolchain
 from va100.cli.version import VERSION
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
 
 LEAST_PYTHON: Final = (3, 11)
@@ -146,7 +146,7 @@ def _python_library() -> Check:
 def _compilers(settings: Settings) -> Iterator[Check]:
     """Look for what turns .cu files into programs."""
     for name, purpose in (("nvcc", "compiles .cu files"), ("ptxas", "counts registers exactly")):
-        path = toolchain.find_program(name, settings)
+        path = find_program(name, settings)
         yield Check(
             name=name,
             ok=path is not None,

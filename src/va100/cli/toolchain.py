@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.errors import SetupError
 from va100.gpu.native import NATIVE_DIR
 
@@ -31,7 +31,6 @@ INSTALL_LIBPYTHON: Final = (
     f"apt-get install libpython{sys.version_info[0]}.{sys.version_info[1]}, "
     "or use a Python built with --enable-shared"
 )
-WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)")
 _SOURCES: Final = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _SYSTEM: Final = ("/usr/", "/opt/", "/lib/")
@@ -48,19 +47,6 @@ class Compiler:
     def runtime_name(self) -> str:
         """File name of the CUDA runtime that its programs ask for."""
         return f"libcudart.so.{self.release[0]}"
-
-
-def find_program(name: str, settings: Settings) -> Path | None:
-    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels."""
-    found = shutil.which(name, path=settings.search_path)
-    if found is not None:
-        return Path(found)
-    folders = [settings.cuda_home / "bin"] if settings.cuda_home is not None else []
-    folders += [Path(entry) / WHEEL_PROGRAM for entry in sys.path if entry]
-    for folder in folders:
-        if os.access(folder / name, os.X_OK):
-            return folder / name
-    return None
 
 
 def find_compiler(settings: Settings) -> Compiler:

@@ -108,6 +108,7 @@ class _KernelInfo(ctypes.Structure):
         ("required_block", ctypes.c_uint32 * 3),
         ("ptx_arch", ctypes.c_uint32),
         ("refusal", ctypes.c_char_p),
+        ("registers_estimated", ctypes.c_uint32),
     )
 
 
@@ -360,6 +361,7 @@ def _kernel_info(
         required_block=(ctypes.c_uint32 * 3)(*description.required_block),
         ptx_arch=_arch(ptx),
         refusal=refusal.encode() if refusal else None,
+        registers_estimated=1,
     )
 
 

@@ -45,6 +45,7 @@ class KernelDescription:
     local_bytes: int
     const_bytes: int
     registers: int
+    """Estimated: they refuse no launch."""
     max_threads: int
     required_block: tuple[int, int, int]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from va100.gpu import child
 from va100.gpu.launch import LaunchOutcome, LoadedModule
@@ -214,6 +214,19 @@ class _Code:
     supply: Supply
 
 
+class Assembler(Protocol):
+    """Says what a kernel needs of the chip, as machine code."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from another one."""
+        ...
+
+    def resources(self, text: str, kernel: str) -> KernelResources | None:
+        """Of one kernel of a PTX text; None where it cannot tell."""
+        ...
+
+
 class JitEngine:
     """Implements :class:`va100.gpu.launch.Engine` through LLVM."""
 
@@ -227,6 +240,7 @@ class JitEngine:
         chunks: bool | None = None,
         shuffle: int = 0,
         observe_ctas: int = 0,
+        assembler: Assembler | None = None,
     ) -> None:
         self._lib = library()
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
@@ -238,6 +252,7 @@ class JitEngine:
         self._chunks = chunks
         self._shuffle = shuffle
         self._observe_ctas = observe_ctas
+        self._assembler = assembler
         self.checked_kernels: list[tuple[str, CompiledKernel]] = []
         """Kernels compiled for the checker, which numbers them from 1."""
         self._layouts: dict[tuple[int, str], tuple[PtxModule, Layout]] = {}
@@ -352,12 +367,7 @@ class JitEngine:
         function = next(f for f in module.ptx.kernels if f.name == kernel)
         compiled = CompiledKernel(
             variant=variant,
-            resources=KernelResources(
-                registers_per_thread=entry.registers,
-                static_shared_bytes=entry.shared_bytes - entry.reserved_bytes,
-                local_bytes=entry.local_bytes,
-                max_threads_per_block=max_threads(function),
-            ),
+            resources=self._resources(module.ptx, function, entry),
             block=block,
             blocks=tuple(
                 CompiledBlock(function=n, first_site=a, end_site=b) for n, a, b in entry.blocks
@@ -370,6 +380,35 @@ class JitEngine:
         if variant.check_id:
             self.checked_kernels.append((kernel, compiled))
         return compiled
+
+    def _resources(self, module: PtxModule, function: Function, entry: Entry) -> KernelResources:
+        """What a kernel needs of an SM; registers as an assembler gives them, if there is one."""
+        needs = KernelResources(
+            registers_per_thread=entry.registers,
+            static_shared_bytes=entry.shared_bytes - entry.reserved_bytes,
+            local_bytes=entry.local_bytes,
+            max_threads_per_block=max_threads(function),
+            registers_estimated=True,
+        )
+        if self._assembler is None:
+            return needs
+        ask, name = self._assembler.resources, function.name
+
+        def make() -> bytes:
+            found = ask(module.source, name)
+            return json.dumps(found and [found.registers_per_thread, found.local_bytes]).encode()
+
+        key = key_of("resources", self._assembler.identity, self.fingerprint(module), name)
+        known = json.loads(self._kept(key, make))
+        if known is None:
+            return needs
+        registers, local_bytes = known
+        return replace(
+            needs,
+            registers_per_thread=registers,
+            local_bytes=local_bytes,
+            registers_estimated=False,
+        )
 
     def _machine_code(self, module: PtxModule, kernel: str, block: Dim3) -> _Code:
         """Code that every context a module is loaded into shares."""

@@ -131,7 +131,7 @@ def estimate(
         occupancy=fit,
         wave_count=waves,
         parts=tuple(parts),
-        assumed=_assumed(counters),
+        assumed=_assumed(counters, resources),
     )
 
 
@@ -193,8 +193,10 @@ def _pipe_s(pipe: Pipe, cycles: float, chip: ChipSpec) -> float:
     return cycles / (chip.boost_clock_hz * reached)
 
 
-def _assumed(counters: Counters) -> tuple[str, ...]:
+def _assumed(counters: Counters, resources: KernelResources) -> tuple[str, ...]:
     notes = []
+    if resources.registers_estimated:
+        notes.append("registers estimated from values alive at once; ptxas was not asked")
     moved = counters.global_load_bytes + counters.global_store_bytes
     if counters.sampled_fraction == 0:
         if moved:

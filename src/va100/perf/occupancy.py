@@ -60,7 +60,7 @@ def occupancy(
         Limiter.BLOCK: _limit_of_block(config, resources, sm),
         Limiter.WARPS: sm.resident_warp_count // warps,
         Limiter.CTAS: sm.resident_block_count,
-        Limiter.REGISTERS: _limit_of_registers(warps, resources.registers_per_thread, sm),
+        Limiter.REGISTERS: _limit_of_registers(warps, resources, sm),
         Limiter.BARRIERS: _limit_of_barriers(resources, sm),
     }
     wanted = max(min(limits.values()), 1)
@@ -97,7 +97,13 @@ def _limit_of_block(config: LaunchConfig, resources: KernelResources, sm: SmSpec
     return sm.resident_block_count if config.block.size <= most else 0
 
 
-def _limit_of_registers(warps: int, registers_per_thread: int, sm: SmSpec) -> int:
+def _limit_of_registers(warps: int, resources: KernelResources, sm: SmSpec) -> int:
+    """What registers let in; an estimate of them lets one CTA in."""
+    limit = _ctas_with_registers(warps, resources.registers_per_thread, sm)
+    return max(limit, 1) if resources.registers_estimated else limit
+
+
+def _ctas_with_registers(warps: int, registers_per_thread: int, sm: SmSpec) -> int:
     """Split registers evenly among the sub-partitions, and a CTA's warps too."""
     if registers_per_thread > sm.register_thread_count:
         return 0

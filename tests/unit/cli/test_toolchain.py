@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from va100.cli import toolchain
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.errors import SetupError
 
 NVCC = """#!/bin/sh
@@ -159,13 +159,13 @@ class TestFindCompiler:
         wheel = place("site", "nvidia", "cu13", "bin")
         monkeypatch.setattr(toolchain.sys, "path", [str(tmp_path / "site")])
         bare = {"PATH": "/nowhere", "HOME": "/nowhere"}
-        assert toolchain.find_program("nvcc", Settings.from_environment(bare)) == wheel
+        assert find_program("nvcc", Settings.from_environment(bare)) == wheel
         home = place("home", "bin")
         with_home = {**bare, "CUDA_HOME": str(tmp_path / "home")}
-        assert toolchain.find_program("nvcc", Settings.from_environment(with_home)) == home
+        assert find_program("nvcc", Settings.from_environment(with_home)) == home
         on_path = place("tools")
         with_path = {**with_home, "PATH": str(tmp_path / "tools")}
-        assert toolchain.find_program("nvcc", Settings.from_environment(with_path)) == on_path
+        assert find_program("nvcc", Settings.from_environment(with_path)) == on_path
 
     def test_something_else_called_nvcc(self, bench):
         bench.nvcc.write_text("#!/bin/sh\necho hello\n")

@@ -49,6 +49,11 @@ class TestOccupancy:
         assert found.warps_per_sm == ctas * -(-block // 32)
         assert found.fraction == found.warps_per_sm / 64
 
+    def test_an_estimate_of_registers_refuses_nothing(self):
+        assert fit(1024, 255).ctas_per_sm == 0
+        assert fit(1024, 255, registers_estimated=True).ctas_per_sm == 1
+        assert fit(256, 40, registers_estimated=True).ctas_per_sm == 6
+
     def test_partial_warps_take_whole_ones(self):
         assert fit(33, 32).ctas_per_sm == 32
         assert fit(65, 32).ctas_per_sm == 64 // 3
