@@ -294,6 +294,13 @@ void run_descendants(Stream &stream, const va_module &module) {
 
 CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
                 void **extra, Attributes attributes = {}) {
+// As cuStreamSynchronize does, after every launch.
+void wait_for(const Stream &stream) {
+  log_join(stream.track);
+  flush_device_output();
+  require_healthy(*stream.context);
+}
+
   healthy_context();
   Stream &stream = stream_of(stream_handle);
   Context &context = *stream.context;
@@ -311,6 +318,8 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
   run_kernel(stream, f, s, block.data());
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
 }
+  if (settings().launch_blocking)
+    wait_for(stream);
 
 // Parameters that the calls older than cuLaunchKernel set one by one.
 CUresult set_legacy(CUfunction handle, int offset, const void *value, size_t bytes) {

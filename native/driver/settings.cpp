@@ -76,6 +76,10 @@ Settings read() {
   s.sample_every = static_cast<unsigned>(number_of("VA100_SAMPLE", 64, 0, 1 << 30));
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");
+  s.some_visible = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  s.visible = text_of("CUDA_VISIBLE_DEVICES", "");
+  s.launch_blocking = std::strcmp(text_of("CUDA_LAUNCH_BLOCKING", "0"), "0") != 0;
+  s.eager_loading = !std::strcmp(text_of("CUDA_MODULE_LOADING", ""), "EAGER");
   s.check = tools_of(text_of("VA100_CHECK", ""));
   s.dump_on_exception = std::strcmp(text_of("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"), "0") != 0;
   s.dump_lightweight = std::strcmp(text_of("CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "0"), "0") != 0;

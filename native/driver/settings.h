@@ -12,6 +12,10 @@ struct Settings {
   const DeviceModel *model;  // VA100_MODEL
   int driver_version;        // VA100_DRIVER_VERSION, 1000 * major + 10 * minor
   bool log;                  // VA100_LOG: say which calls are refused, which images load
+  bool some_visible;         // whether CUDA_VISIBLE_DEVICES is set, though it may be empty
+  std::string visible;       // CUDA_VISIBLE_DEVICES
+  bool launch_blocking;      // CUDA_LAUNCH_BLOCKING: launches wait for their end
+  bool eager_loading;        // CUDA_MODULE_LOADING=EAGER, which is only told
   unsigned workers;          // VA100_WORKERS, 0: all cores
   unsigned shuffle;          // VA100_SHUFFLE, 0: CTAs and warps run as they are numbered
   unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
