@@ -9,8 +9,8 @@
 #include "objects.h"
 #include "procs.h"
 #include "settings.h"
-#include "va100/check.h"
 #include "visible.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -101,7 +101,6 @@ void add_device(Driver &d, int ordinal, int seat) {
   placed.primary = create_context(placed, 0, true);
 }
 
-CUresult start() {
 // A child has its parent's memory and none of its threads, so on a card, too, it cannot go on.
 std::atomic<bool> g_forked{false};
 
@@ -111,18 +110,20 @@ void forget_after_fork() {
   d.initialised.store(false);
 }
 
-  if (va_arena_open()) {
+CUresult start() {
   const std::vector<size_t> seats = visible_seats();
   if (seats.empty())
     return CUDA_ERROR_NO_DEVICE;
+  if (va_arena_open()) {
     say("the address range of device memory could not be reserved");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   if (settings().check)
     va_check_enable(settings().check);
   Driver &d = driver();
-  for (int i = 0; i < settings().device_count; ++i)
-    add_device(d, i);
+  for (size_t i = 0; i < seats.size(); ++i)
+    add_device(d, static_cast<int>(i), static_cast<int>(seats[i]));
+  pthread_atfork(nullptr, nullptr, forget_after_fork);
   d.initialised.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
