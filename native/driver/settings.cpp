@@ -74,6 +74,7 @@ Settings read() {
   s.workers = static_cast<unsigned>(number_of("VA100_WORKERS", 0, 0, 4096));
   s.shuffle = static_cast<unsigned>(number_of("VA100_SHUFFLE", 0, 0, 1 << 30));
   s.sample_every = static_cast<unsigned>(number_of("VA100_SAMPLE", 64, 0, 1 << 30));
+  s.nvrtcs = text_of("VA100_NVRTC", "");
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");
   s.some_visible = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;

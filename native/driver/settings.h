@@ -19,6 +19,7 @@ struct Settings {
   unsigned workers;          // VA100_WORKERS, 0: all cores
   unsigned shuffle;          // VA100_SHUFFLE, 0: CTAs and warps run as they are numbered
   unsigned sample_every;     // VA100_SAMPLE: count memory sectors in one CTA of this many
+  std::string nvrtcs;         // VA100_NVRTC, NVIDIA's that ours compile with, separated by ":"
   std::string python_library; // VA100_LIBPYTHON
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used
   unsigned check;             // VA100_CHECK: va_check_tool bits

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <pthread.h>
 
+#include "companions.h"
 #include "driver_api.h"
 #include "error_names.h"
 #include "objects.h"
@@ -124,6 +125,7 @@ CUresult start() {
   for (size_t i = 0; i < seats.size(); ++i)
     add_device(d, static_cast<int>(i), static_cast<int>(seats[i]));
   pthread_atfork(nullptr, nullptr, forget_after_fork);
+  open_companions();
   d.initialised.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
