@@ -292,8 +292,6 @@ void run_descendants(Stream &stream, const va_module &module) {
   }
 }
 
-CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
-                void **extra, Attributes attributes = {}) {
 // As cuStreamSynchronize does, after every launch.
 void wait_for(const Stream &stream) {
   log_join(stream.track);
@@ -301,6 +299,8 @@ void wait_for(const Stream &stream) {
   require_healthy(*stream.context);
 }
 
+CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
+                void **extra, Attributes attributes = {}) {
   healthy_context();
   Stream &stream = stream_of(stream_handle);
   Context &context = *stream.context;
@@ -316,10 +316,10 @@ void wait_for(const Stream &stream) {
     return CUDA_SUCCESS;
   }
   run_kernel(stream, f, s, block.data());
-  return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
-}
   if (settings().launch_blocking)
     wait_for(stream);
+  return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
+}
 
 // Parameters that the calls older than cuLaunchKernel set one by one.
 CUresult set_legacy(CUfunction handle, int offset, const void *value, size_t bytes) {
