@@ -56,16 +56,18 @@ void require_extents(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape)
     fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+} // namespace
+
+Array &make_array(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   Context &context = healthy_context();
   if (shape.channels != 1 && shape.channels != 2 && shape.channels != 4)
-    return CUDA_ERROR_INVALID_VALUE;
+    fail(CUDA_ERROR_INVALID_VALUE);
   if (shape.flags & kOtherFlags) {
     note("arrays for depth, color attachments, sparse or deferred mapping are not made here");
-    return CUDA_ERROR_NOT_SUPPORTED;
+    fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   if (shape.flags & ~(kKnownFlags | kOtherFlags))
-    return CUDA_ERROR_INVALID_VALUE;
+    fail(CUDA_ERROR_INVALID_VALUE);
   const uint64_t channel = channel_bytes_of(shape.format);
   require_extents(*context.device, shape);
   auto made = std::make_unique<Array>();
@@ -78,15 +80,27 @@ CUresult create(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   made->handle = driver().arrays.add(made.get());
   if (!made->handle) {
     release(made->base, false);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    fail(CUDA_ERROR_OUT_OF_MEMORY);
   }
-  *handle = made->handle;
+  Array &array = *made;
   const std::lock_guard<std::mutex> lock(context.mutex);
   context.arrays.insert(made.release());
-  return CUDA_SUCCESS;
+  return array;
 }
 
-} // namespace
+void destroy_array(CUarray handle) {
+  Array &array = array_of(handle);
+  flush_device_output(); // destroying waits for the device
+  Context &context = context_of(array.context);
+  {
+    const std::lock_guard<std::mutex> lock(context.mutex);
+    context.arrays.erase(&array);
+  }
+  const std::unique_ptr<Array> gone(driver().arrays.remove(handle));
+  if (!gone)
+    fail(CUDA_ERROR_INVALID_HANDLE);
+  release(gone->base, false);
+}
 
 uint64_t channel_bytes_of(unsigned format) {
   switch (format) {
@@ -127,26 +141,22 @@ void forget_arrays_of(Context &context) {
 namespace api {
 
 CUresult cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *shape) {
-  return create(handle, *shape);
+  *handle = make_array(*shape).handle;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *shape) {
-  return create(handle, {shape->width, shape->height, 0, shape->format, shape->channels, 0});
+  const CUDA_ARRAY3D_DESCRIPTOR flat{shape->width,  shape->height,   0,
+                                     shape->format, shape->channels, 0};
+  *handle = make_array(flat).handle;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuArrayDestroy(CUarray handle) {
   healthy_context();
-  const Array &array = array_of(handle);
-  flush_device_output(); // destroying waits for the device
-  Context &context = context_of(array.context);
-  {
-    const std::lock_guard<std::mutex> lock(context.mutex);
-    context.arrays.erase(&const_cast<Array &>(array));
-  }
-  const std::unique_ptr<Array> gone(driver().arrays.remove(handle));
-  if (!gone)
+  if (array_of(handle).is_level)
     return CUDA_ERROR_INVALID_HANDLE;
-  release(gone->base, false);
+  destroy_array(handle);
   return CUDA_SUCCESS;
 }
 

@@ -13,6 +13,7 @@ struct Array {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   uint64_t texel_bytes = 0;
   uint64_t pitch = 0;
+  bool is_level = false; // of a mipmapped array, with which it goes
 
   uint64_t row_bytes() const { return shape.width * texel_bytes; }
   uint64_t rows() const { return shape.height ? shape.height : 1; }
@@ -22,6 +23,10 @@ struct Array {
 
 // Fails with `code` on an unknown handle.
 Array &array_of(CUarray handle, CUresult code = CUDA_ERROR_INVALID_HANDLE);
+
+// Fails as cuArray3DCreate and cuArrayDestroy do.
+Array &make_array(const CUDA_ARRAY3D_DESCRIPTOR &shape);
+void destroy_array(CUarray handle);
 
 // Bytes of a channel, or 0 for a format that is not taken; says so by name.
 uint64_t channel_bytes_of(unsigned format);

@@ -19,6 +19,7 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef uint64_t CUtexObject;
 typedef uint64_t CUsurfObject;
 typedef struct CUgraph_st *CUgraph;

@@ -30,7 +30,8 @@ enum class Kind : uint64_t {
   kGreenContext = 0x31,
   kResourceDescriptor = 0x32,
   kLogListener = 0x33,
-  kListener = 0x34
+  kListener = 0x34,
+  kMipmap = 0x35
 };
 
 inline Kind kind_of(const void *handle) {

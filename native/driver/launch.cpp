@@ -294,6 +294,13 @@ void run_descendants(Stream &stream, const va_module &module) {
   }
 }
 
+// As cuStreamSynchronize does, after every launch.
+void wait_for(const Stream &stream) {
+  log_join(stream.track);
+  flush_device_output();
+  require_healthy(*stream.context);
+}
+
 CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void **parameters,
                 void **extra, Attributes attributes = {}) {
   healthy_context();
@@ -311,6 +318,8 @@ CUresult launch(CUfunction handle, const Shape &s, CUstream stream_handle, void 
     return CUDA_SUCCESS;
   }
   run_kernel(stream, f, s, block.data());
+  if (settings().launch_blocking)
+    wait_for(stream);
   return CUDA_SUCCESS; // a fault shows in the next call, as work is asynchronous
 }
 

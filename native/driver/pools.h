@@ -5,9 +5,10 @@
 
 namespace va {
 
-// How one process tells another of an allocation in a shared pool.
+// How one process tells another of an allocation in a shared pool.  No two allocations are told of
+// in the same words, by which clients know what they have imported already.
 struct ExportedPiece {
-  uint64_t magic, offset, bytes, within;
+  uint64_t magic, file, serial, offset, bytes, within;
 };
 constexpr uint64_t kPieceMagic = 0x313030316C6F6F70; // no meaning, but unlikely by chance
 

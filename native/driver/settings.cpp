@@ -70,6 +70,10 @@ Settings read() {
   s.device_count = static_cast<int>(number_of("VA100_GPUS", 1, 1, VA_DEVICES));
   s.model = model ? model : &kDeviceModels[0];
   s.driver_version = static_cast<int>(number_of("VA100_DRIVER_VERSION", 13050, 11000, 99990));
+  s.some_visible = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  s.visible = text_of("CUDA_VISIBLE_DEVICES", "");
+  s.launch_blocking = std::strcmp(text_of("CUDA_LAUNCH_BLOCKING", "0"), "0") != 0;
+  s.eager_loading = !std::strcmp(text_of("CUDA_MODULE_LOADING", ""), "EAGER");
   s.log = std::strcmp(text_of("VA100_LOG", "0"), "0") != 0;
   s.workers = static_cast<unsigned>(number_of("VA100_WORKERS", 0, 0, 4096));
   s.shuffle = static_cast<unsigned>(number_of("VA100_SHUFFLE", 0, 0, 1 << 30));

@@ -12,9 +12,14 @@ struct Settings {
   const DeviceModel *model;  // VA100_MODEL
   int driver_version;        // VA100_DRIVER_VERSION, 1000 * major + 10 * minor
   bool log;                  // VA100_LOG: say which calls are refused, which images load
+  bool some_visible;         // whether CUDA_VISIBLE_DEVICES is set, though it may be empty
+  std::string visible;       // CUDA_VISIBLE_DEVICES
+  bool launch_blocking;      // CUDA_LAUNCH_BLOCKING: launches wait for their end
+  bool eager_loading;        // CUDA_MODULE_LOADING=EAGER, which is only told
   unsigned workers;          // VA100_WORKERS, 0: all cores
   unsigned shuffle;          // VA100_SHUFFLE, 0: CTAs and warps run as they are numbered
   unsigned observe_ctas;     // VA100_OBSERVE: CTAs of a launch whose accesses are looked at
+  std::string nvrtcs;         // VA100_NVRTC, NVIDIA's that ours compile with, separated by ":"
   std::string python_library; // VA100_LIBPYTHON
   std::string python;         // VA100_PYTHON, the interpreter whose packages are used
   unsigned check;             // VA100_CHECK: va_check_tool bits

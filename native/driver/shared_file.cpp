@@ -48,6 +48,11 @@ std::shared_ptr<SharedFile> SharedFile::adopt(int fd) {
 
 SharedFile::~SharedFile() { close(fd_); }
 
+uint64_t SharedFile::id() const {
+  struct stat status;
+  return fstat(fd_, &status) ? 0 : status.st_ino;
+}
+
 int SharedFile::duplicate() const {
   const int fd = fcntl(fd_, F_DUPFD_CLOEXEC, 3);
   if (fd < 0)

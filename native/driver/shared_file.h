@@ -22,6 +22,8 @@ public:
 
   int fd() const { return fd_; }
   const std::string &name() const { return name_; }
+  // The same number in every process that has it, and no other file's meanwhile.
+  uint64_t id() const;
   // One more descriptor, for the client to pass on and close.  Fails with OPERATING_SYSTEM.
   int duplicate() const;
 

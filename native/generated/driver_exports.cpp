@@ -1901,9 +1901,17 @@ VA_ENTRY CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *array_descripto
 VA_ENTRY CUresult cuArrayGetMemoryRequirements(void) { return va::refuse("cuArrayGetMemoryRequirements"); }
 VA_ENTRY CUresult cuArrayGetPlane(void) { return va::refuse("cuArrayGetPlane"); }
 VA_ENTRY CUresult cuArrayGetSparseProperties(void) { return va::refuse("cuArrayGetSparseProperties"); }
-VA_ENTRY CUresult cuMipmappedArrayCreate(void) { return va::refuse("cuMipmappedArrayCreate"); }
-VA_ENTRY CUresult cuMipmappedArrayDestroy(void) { return va::refuse("cuMipmappedArrayDestroy"); }
-VA_ENTRY CUresult cuMipmappedArrayGetLevel(void) { return va::refuse("cuMipmappedArrayGetLevel"); }
+VA_ENTRY CUresult cuMipmappedArrayCreate(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *mipmapped_array_desc, unsigned int num_mipmap_levels) {
+  if (!handle || !mipmapped_array_desc) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMipmappedArrayCreate(handle, mipmapped_array_desc, num_mipmap_levels); });
+}
+VA_ENTRY CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmapped_array) {
+  return va::guarded([&] { return va::api::cuMipmappedArrayDestroy(mipmapped_array); });
+}
+VA_ENTRY CUresult cuMipmappedArrayGetLevel(CUarray *level_array, CUmipmappedArray mipmapped_array, unsigned int level) {
+  if (!level_array) return CUDA_ERROR_INVALID_VALUE;
+  return va::guarded([&] { return va::api::cuMipmappedArrayGetLevel(level_array, mipmapped_array, level); });
+}
 VA_ENTRY CUresult cuMipmappedArrayGetMemoryRequirements(void) { return va::refuse("cuMipmappedArrayGetMemoryRequirements"); }
 VA_ENTRY CUresult cuMipmappedArrayGetSparseProperties(void) { return va::refuse("cuMipmappedArrayGetSparseProperties"); }
 VA_ENTRY CUresult cuModuleGetSurfRef(void) { return va::refuse("cuModuleGetSurfRef"); }

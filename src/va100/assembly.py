@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import re
 import sys
 from functools import partial
@@ -155,7 +156,7 @@ def connect() -> Backend:
             program=program_name(sys.argv),
         )
     session = check_session(settings, jit)
-    atexit.register(_finish, backend, settings, session)
+    atexit.register(_finish, backend, settings, session, os.getpid())
     return backend
 
 
@@ -165,8 +166,14 @@ def enable() -> None:
     connect()
 
 
-def _finish(backend: Backend, settings: Settings, session: Session | None) -> None:
-    """At exit: the reports, then the driver goes on alone."""
+def _finish(backend: Backend, settings: Settings, session: Session | None, process: int) -> None:
+    """At exit: the reports, then the driver goes on alone.
+
+    A child that the process left by ``fork`` has launched nothing, and what it has of its parent's
+    launches is the parent's to tell.
+    """
+    if os.getpid() != process:
+        return
     if session is not None:
         session.finish()
     if settings.report is not None:

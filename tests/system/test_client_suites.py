@@ -118,7 +118,7 @@ class TestTable:
 
     def test_a_reason_nobody_knows_is_what_was_said_last(self):
         text = "def f():\nE   AssertionError: one\nE   assert 2 == 3\nf.py:3\n"
-        assert reason_of(SUITES["numba-cuda"], text) == "assert 2 == 3"
+        assert reason_of(SUITES["numba-cuda"], "a::test_b", text) == "assert 2 == 3"
 
     def test_files_are_named_as_pytest_wants_them(self, tmp_path):
         for folder in ("numba_cuda/numba/cuda/tests/cudapy", "testing"):

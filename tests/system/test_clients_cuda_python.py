@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.helpers.client_programs import cases_of, failures_of
+from tests.helpers.client_programs import FOLDER, cases_of, failures_of
 
 PROGRAM = "cuda_core_calls.py"
 GRAPHS = "cuda_core_graphs.py"
@@ -42,6 +42,20 @@ def test_memory_of_cuda_core():
         pytest.skip("needs a cuda-core that knows pools, ranges and parts of devices")
     assert len(cases_of(MEMORY)) == 6
     assert failures_of(MEMORY) == []
+
+
+def test_a_program_that_a_script_starts():
+    pytest.importorskip("cuda.core", reason="needs cuda-core")
+    pytest.importorskip("nvidia.cu13", reason="needs nvidia-cuda-nvrtc")
+    command = [sys.executable, "-m", "va100.cli", "run", "--quiet"]
+    done = subprocess.run(
+        [*command, str(FOLDER / "cuda_core_child.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
 def test_a_runtime_inside_a_program_is_told_once_why_it_fails():

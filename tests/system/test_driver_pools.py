@@ -297,6 +297,59 @@ class TestAccess:
 
 
 class TestShared:
+    @staticmethod
+    def exported(cuda, address):
+        data = (ctypes.c_ubyte * 64)()
+        cuda.MemPoolExportPointer(byref(data), address)
+        return data
+
+    @staticmethod
+    def imported(cuda, pool):
+        fd, imported = c_int(), c_void_p()
+        cuda.MemPoolExportToShareableHandle(byref(fd), pool, POSIX_FD, 0)
+        cuda.MemPoolImportFromShareableHandle(byref(imported), fd.value, POSIX_FD, 0)
+        os.close(fd.value)
+        return imported
+
+    def test_no_two_allocations_are_told_of_in_the_same_words(self):
+        """Clients know by them what they have imported already."""
+        shared = on_device(handle_types=POSIX_FD)
+        with context() as cuda, new_pool(cuda, shared) as one, new_pool(cuda, shared) as other:
+            places = [take(cuda, one, 64), take(cuda, other, 64)]
+            told = [bytes(self.exported(cuda, place)) for place in places]
+            cuda.MemFreeAsync(places[0], None)
+            again = take(cuda, one, 64)
+            told.append(bytes(self.exported(cuda, again)))
+            assert len(set(told)) == 3
+            for address in (places[1], again):
+                cuda.MemFreeAsync(address, None)
+
+    def test_a_piece_is_of_one_pool(self):
+        shared = on_device(handle_types=POSIX_FD)
+        with context() as cuda, new_pool(cuda, shared) as one, new_pool(cuda, shared) as other:
+            first, second = take(cuda, one, 64), take(cuda, other, 64)
+            wrong = self.imported(cuda, other)
+            call = ("MemPoolImportPointer", byref(c_uint64()), wrong)
+            assert cuda.code(*call, byref(self.exported(cuda, first))) == INVALID_VALUE
+            cuda.MemPoolDestroy(wrong)
+            for address in (first, second):
+                cuda.MemFreeAsync(address, None)
+
+    def test_what_was_imported_is_passed_on(self):
+        with context() as cuda, new_pool(cuda, on_device(handle_types=POSIX_FD)) as pool:
+            address, there, onwards = take(cuda, pool, 64), c_uint64(), c_uint64()
+            second, third = self.imported(cuda, pool), self.imported(cuda, pool)
+            data = self.exported(cuda, address)
+            cuda.MemPoolImportPointer(byref(there), second, byref(data))
+            data = self.exported(cuda, there.value)
+            cuda.MemPoolImportPointer(byref(onwards), third, byref(data))
+            cuda.write(onwards.value, b"passed on")
+            assert cuda.read(address, 9) == b"passed on"
+            for place in (onwards.value, there.value, address):
+                cuda.MemFreeAsync(place, None)
+            for handle in (second, third):
+                cuda.MemPoolDestroy(handle)
+
     def test_a_piece_is_found_through_the_imported_pool(self):
         with context() as cuda, new_pool(cuda, on_device(handle_types=POSIX_FD)) as pool:
             before, fd, imported = used(), c_int(), c_void_p()
@@ -339,7 +392,7 @@ class TestShared:
             address = take(cuda, pool, 64)
             cuda.MemPoolExportPointer(byref(data), address)
             assert cuda.code("MemPoolImportPointer", byref(there), pool, byref(data)) == 1
-            ctypes.memset(ctypes.addressof(data) + 16, 0xFF, 7)  # a size past the file
+            ctypes.memset(ctypes.addressof(data) + 32, 0xFF, 7)  # a size past the file
             assert cuda.code("MemPoolImportPointer", byref(there), imported, byref(data)) == 1
             cuda.MemFreeAsync(address, None)
             cuda.MemPoolDestroy(imported)

@@ -155,6 +155,72 @@ class TestArrays:
             assert cu.cuArrayDestroy(handle) == 0
 
 
+def mipmap(cu, levels, *, width=5, height=4, depth=0, flags=0):
+    handle, shape = c_void_p(), Array3D(width, height, depth, F32, 1, flags)
+    return cu.cuMipmappedArrayCreate(byref(handle), byref(shape), levels), handle
+
+
+def level_of(cu, handle, number):
+    level = c_void_p()
+    return cu.cuMipmappedArrayGetLevel(byref(level), handle, number), level
+
+
+class TestMipmaps:
+    @pytest.mark.parametrize(
+        ("shape", "told"),
+        [
+            ({}, [(5, 4, 0), (2, 2, 0), (1, 1, 0)]),
+            ({"height": 0}, [(5, 0, 0), (2, 0, 0), (1, 0, 0)]),
+            ({"depth": 9}, [(5, 4, 9), (2, 2, 4), (1, 1, 2), (1, 1, 1)]),
+            ({"depth": 9, "flags": LAYERED}, [(5, 4, 9), (2, 2, 9), (1, 1, 9)]),
+        ],
+    )
+    def test_levels_halve_down_to_one_texel(self, cu, shape, told):
+        """More levels than there are is as many as there are."""
+        status, handle = mipmap(cu, 100, **shape)
+        assert status == 0
+        found = []
+        while (level := level_of(cu, handle, len(found)))[0] == 0:
+            own = Array3D()
+            assert cu.cuArray3DGetDescriptor_v2(byref(own), level[1]) == 0
+            found.append((own.width, own.height, own.depth))
+        assert (found, level[0]) == (told, INVALID_VALUE)
+        assert cu.cuMipmappedArrayDestroy(handle) == 0
+
+    def test_levels_go_with_the_whole(self, cu):
+        lib = driver()
+        lib.va_arena_used.restype = c_uint64
+        before = lib.va_arena_used(0)
+        _, handle = mipmap(cu, 2)
+        _, level = level_of(cu, handle, 1)
+        data, back = np.arange(4, dtype=np.float32).reshape(2, 2), np.zeros(4, np.float32)
+        assert upload(cu, level, data) == 0
+        pointer = back.ctypes.data_as(c_void_p)
+        assert cu.cuMemcpyAtoH_v2(pointer, level, c_size_t(0), c_size_t(16)) == 0
+        assert back.tolist() == [0, 1, 2, 3]
+        assert cu.cuArrayDestroy(level) == INVALID_HANDLE
+        assert cu.cuMipmappedArrayDestroy(handle) == 0
+        assert cu.cuMipmappedArrayDestroy(handle) == INVALID_HANDLE
+        assert level_of(cu, handle, 0)[0] == INVALID_HANDLE
+        assert cu.cuArray3DGetDescriptor_v2(byref(Array3D()), level) == INVALID_HANDLE
+        assert lib.va_arena_used(0) == before
+
+    def test_those_that_arrays_are_not_made_of(self, cu):
+        assert mipmap(cu, 2, width=0)[0] == INVALID_VALUE
+        assert mipmap(cu, 2, flags=0x40)[0] == NOT_SUPPORTED
+
+    def test_textures_of_them_are_refused(self, cu):
+        _, handle = mipmap(cu, 2)
+        resource = Resource(1, (c_uint64 * 16)(handle.value))
+        assert texture(cu, resource)[0] == NOT_SUPPORTED
+        assert cu.cuMipmappedArrayDestroy(handle) == 0
+
+    def test_they_may_outlive_their_context(self, cu):
+        with context() as other:
+            _, handle = mipmap(Calls(other), 2)
+        assert cu.cuMipmappedArrayDestroy(handle) == 0
+
+
 class TestTextures:
     def test_become_what_kernels_read(self, cu):
         _, handle = array(cu, depth=2, flags=LAYERED, kind=U8, channels=4)

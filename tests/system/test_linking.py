@@ -144,6 +144,18 @@ class TestComplete:
         assert answer_of(cuda, image) == 4
         cuda.LinkDestroy(handle)
 
+    def test_options_that_the_caller_let_go_of_are_left_alone(self, cuda):
+        """cuda.core frees the array, and whoever gets the memory writes there."""
+        log, handle = Log(), c_void_p()
+        cuda.LinkCreate_v2(4, log.options, log.values, byref(handle))
+        others = [0x5EED0000 + i for i in range(4)]
+        log.values[:] = others
+        assert add(cuda, handle, CALLER) == 0
+        assert cuda.code("LinkComplete", handle, byref(c_void_p()), None) != 0
+        assert list(log.values) == others
+        assert b"`twice`" in log.buffers[1].value
+        cuda.LinkDestroy(handle)
+
     def test_nothing_is_no_program(self, cuda):
         with state(cuda, Log()) as handle:
             assert cuda.code("LinkComplete", handle, byref(c_void_p()), None) == INVALID_VALUE

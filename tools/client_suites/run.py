@@ -93,7 +93,7 @@ def table(suite: Suite, found: dict[str, list[Record]]) -> list[str]:
         "",
     ]
     for kinds in (("failed", "ended"), ("skipped",)):
-        why = Counter(reason_of(suite, r.text) for r in everything if r.outcome in kinds)
+        why = Counter(reason_of(suite, r.test, r.text) for r in everything if r.outcome in kinds)
         lines += [f"| {' or '.join(kinds)} | because |", "|---:|---|"]
         lines += [f"| {number} | {reason} |" for reason, number in why.most_common()]
         lines.append("")

@@ -1,6 +1,7 @@
 """Which suites there are, how their files are run, and why tests fail where that is known.
 
-A row of reasons is read against the text of a failure, the first that fits counts.
+A row of reasons is read against a test's name and the text of its failure, the first that fits
+counts.
 """
 
 from __future__ import annotations
@@ -26,8 +27,45 @@ class Suite:
     modules: str = ""
     """The installed package whose tests are run by name; the files are then looked for in it."""
     reasons: tuple[tuple[str, str], ...] = ()
-    """Pattern in the text of a failure, and the reason that it stands for."""
+    """Pattern in the name of a test or the text of its failure, and what it stands for."""
 
+
+_RUNTIME: Final = (
+    "cudaErrorSymbolNotFound|cudaErrorUnknown",
+    "NVIDIA's runtime, which `cuda.bindings.runtime` has linked in",
+)
+_MACHINE_CODE: Final = (
+    "NO_BINARY_FOR_GPU|cuobjdump|ltoir|LTO-IR",
+    "machine code or LTO-IR, which va100 does not run",
+)
+_CUDA_PYTHON: Final = (
+    ('"nvml" is an NVIDIA driver library|libnvidia-ml', "NVML"),
+    _RUNTIME,
+    (
+        "(?i)latch|is_done|DID NOT RAISE RuntimeError",
+        "the host goes on while a kernel runs, which waits for it: launches run at once",
+    ),
+    ("assert [0-9.]+ > 10", "an event's time does not hold what a kernel sleeps"),
+    ("CUDA checkpoint", "checkpoints of processes"),
+    ("create_mipmapped_array|mipmapped", "textures of mipmapped arrays"),
+    _MACHINE_CODE,
+    ("nvJitLink", "nvJitLink, which makes machine code"),
+    ("test_get_cuda_native_handle", "an extension module that the suite's build makes"),
+    ("not covered by _CASES", "the suite, which is a few days older or newer than the library"),
+)
+_NUMBA: Final = (
+    ("(?i)cupy", "CuPy"),
+    ("Torch not compiled with CUDA", "PyTorch for GPUs"),
+    ("nvJitLink|LTO", "nvJitLink, which makes machine code"),
+)
+_TRITON: Final = (
+    (
+        r"test_scan2d\[cum(sum|prod)-bfloat16|test_cat\[True|ptx\.count\(|"
+        r"test_reduce\[.*-None-True\]",
+        "the suite, which is a few days older than the library",
+    ),
+    _MACHINE_CODE,
+)
 
 SUITES: Final = {
     "cuda-core": Suite(
@@ -35,21 +73,26 @@ SUITES: Final = {
         patterns=("tests/**/test_*.py",),
         arguments=("-p", "client_suites.cuda_core_paths"),
         gpus=3,
+        reasons=_CUDA_PYTHON,
     ),
     "cuda-bindings": Suite(
         folder="cuda_bindings",
         patterns=("tests/**/test_*.py",),
+        reasons=_CUDA_PYTHON,
     ),
     "numba-cuda": Suite(
         folder="testing",
         patterns=("../numba_cuda/numba/cuda/tests/**/test_*.py",),
         arguments=("-o", "addopts=--benchmark-disable"),
+        gpus=2,
         modules="numba.cuda.tests",
+        reasons=_NUMBA,
     ),
     "triton-language": Suite(
         folder="python/test/unit/language",
         patterns=("test_*.py",),
         arguments=("-p", "client_suites.torch_device"),
+        reasons=_TRITON,
     ),
 }
 
@@ -69,10 +112,10 @@ def _module(path: Path, package: str) -> tuple[str, tuple[str, ...]]:
     return name, ("--pyargs", f"{package}.{name}")
 
 
-def reason_of(suite: Suite, text: str) -> str:
-    """The reason of a failure; the last line of its text where none is known."""
+def reason_of(suite: Suite, test: str, text: str) -> str:
+    """The reason of a test's failure; the last line of its text where none is known."""
     for pattern, reason in suite.reasons:
-        if re.search(pattern, text):
+        if re.search(pattern, f"{test}\n{text}"):
             return reason
     lines = [line for line in text.splitlines() if line.startswith("E ")] or text.splitlines()
     return (lines[-1] if lines else "").removeprefix("E").strip()[:160]

@@ -28,8 +28,8 @@ _TYPES: Final = {
 }
 _HANDLES: Final = frozenset(
     "CUcontext CUmodule CUfunction CUkernel CUlibrary CUstream CUevent CUlinkState CUmemoryPool"
-    " CUhostFn CUstreamCallback CUoccupancyB2DSize CUarray CUgraph CUgraphNode CUgreenCtx"
-    " CUgraphExec CUuserObject"
+    " CUhostFn CUstreamCallback CUoccupancyB2DSize CUarray CUmipmappedArray CUgraph CUgraphNode"
+    " CUgreenCtx CUgraphExec CUuserObject"
     " CUdevResourceDesc CUasyncCallback CUasyncCallbackHandle CUlogsCallback"
     " CUlogsCallbackHandle".split()
 )

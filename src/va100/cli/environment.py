@@ -7,11 +7,13 @@ from typing import Final
 
 from va100 import config
 from va100.config import Settings
-from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS, library, runtimes
+from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS, library, nvrtcs, runtimes
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
 ASSEMBLER: Final = "TRITON_PTXAS_PATH"
 """Where Triton looks for its assembler."""
+COMPILERS: Final = "VA100_NVRTC"
+"""Where the native core finds the NVRTCs that its own compile with, in processes started later."""
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
@@ -55,6 +57,7 @@ def additions(settings: Settings) -> dict[str, str]:
         added["VA100_LIBPYTHON"] = str(python)
     if PTXAS.exists():
         added[ASSEMBLER] = str(PTXAS)
+    added[COMPILERS] = ":".join(str(path) for path in nvrtcs())
     return added
 
 

@@ -75,12 +75,19 @@ def _compilers() -> Iterator[ctypes.CDLL]:
 
     They are opened without ``RTLD_GLOBAL``: their names are looked up in them alone.
     """
-    for name, folder in _NVRTC.items():
-        ours = _NVRTC_DIR / name
-        places = (Path(entry or ".", folder, name) for entry in sys.path)
-        theirs = next((place for place in places if place.exists()), None)
-        if theirs is None or not ours.exists():
+    for theirs in nvrtcs():
+        ours = _NVRTC_DIR / theirs.name
+        if not ours.exists():
             continue
         proxy = ctypes.CDLL(str(ours))
-        if proxy.va100_nvrtc_open(str(theirs.resolve()).encode()):
+        if proxy.va100_nvrtc_open(str(theirs).encode()):
             yield proxy
+
+
+def nvrtcs() -> Iterator[Path]:
+    """NVIDIA's NVRTCs, one a major version, where this Python finds its packages."""
+    for name, folder in _NVRTC.items():
+        places = (Path(entry or ".", folder, name) for entry in sys.path)
+        found = next((place for place in places if place.exists()), None)
+        if found is not None:
+            yield found.absolute()
