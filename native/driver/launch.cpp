@@ -9,6 +9,7 @@
 #include "driver_api.h"
 #include "modules.h"
 #include "settings.h"
+#include "va100/check.h"
 #include "va100/children.h"
 #include "va100/driver.h"
 #include "va100/heap.h"
@@ -136,10 +137,11 @@ std::string plain_text(const Function &f, const va_fault &fault) {
   return text;
 }
 
-// Make the fault stick, and tell what happened.
+// Make the fault stick, unless the checker is asked to let the program go on; tell what happened.
 void report(Context &context, const Function &f, const Variant &variant, const va_fault &fault) {
   int healthy = CUDA_SUCCESS;
-  context.fault.compare_exchange_strong(healthy, code_of(fault.kind));
+  if (!(settings().check & VA_CHECK_KEEP_CONTEXT))
+    context.fault.compare_exchange_strong(healthy, code_of(fault.kind));
   flush_device_output();
   std::string text = compiler_explain(f.compiler_id, variant.id, fault);
   if (text.empty())

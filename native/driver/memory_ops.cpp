@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "driver_api.h"
 #include "settings.h"
+#include "va100/check.h"
 
 namespace va {
 namespace {
@@ -30,6 +31,19 @@ template <typename Word> bool holds(CUdeviceptr address, uint64_t wanted, unsign
   default:
     return static_cast<Word>(~(now | value)) != 0;
   }
+}
+
+// A word that a stream writes and another waits for orders them, as an event does.
+void tell_checker(const Stream &stream, const CUstreamBatchMemOpParams &operation, bool writes) {
+  const unsigned tools = va_check_tools();
+  if (writes && tools)
+    va_check_word_written(operation.word.address, is_wide(operation.operation) ? 8 : 4);
+  if (!(tools & VA_CHECK_RACE))
+    return;
+  const Track &track = *stream.track;
+  const va_check_stream who{track.id, track.legacy, track.blocking, track.group.get()};
+  const void *const word = reinterpret_cast<const void *>(operation.word.address);
+  writes ? va_check_event_recorded(&who, word) : va_check_event_awaited(&who, word);
 }
 
 // Work is not deferred, so the thread waits in its stream's stead, for what others write.
@@ -76,11 +90,14 @@ void run_memory_operation(Stream &stream, const CUstreamBatchMemOpParams &operat
   case CU_STREAM_MEM_OP_WRITE_VALUE_32:
   case CU_STREAM_MEM_OP_WRITE_VALUE_64:
     wide ? write_word<uint64_t>(address, value) : write_word<uint32_t>(address, value);
+    tell_checker(stream, operation, true);
     return;
   case CU_STREAM_MEM_OP_WAIT_VALUE_32:
   case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-    if (wide ? comes_true<uint64_t>(operation) : comes_true<uint32_t>(operation))
+    if (wide ? comes_true<uint64_t>(operation) : comes_true<uint32_t>(operation)) {
+      tell_checker(stream, operation, false);
       return;
+    }
     note("a stream waits for a memory value that nobody writes; work is not deferred here, so it "
          "has to come from another thread or process");
     fail(CUDA_ERROR_NOT_SUPPORTED);

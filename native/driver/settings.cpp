@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <strings.h>
+#include <unistd.h>
 
 #include "logs.h"
 #include "va100/arena.h"
@@ -48,8 +49,13 @@ unsigned tools_of(const std::string &text) {
                 {"initcheck", VA_CHECK_INIT},
                 {"synccheck", VA_CHECK_SYNC},
                 {"racecheck", VA_CHECK_RACE},
-                {"strict-warp", VA_CHECK_STRICT_WARP}};
+                {"strict-warp", VA_CHECK_STRICT_WARP},
+                {"keep-context", VA_CHECK_KEEP_CONTEXT}};
   const std::string words = "," + text + ",";
+  const std::string parent = ",child-of-";  // then nobody but that process's children is checked
+  if (words.find(parent) != std::string::npos &&
+      words.find(parent + std::to_string(getppid()) + ",") == std::string::npos)
+    return 0;
   unsigned bits = 0;
   for (const auto &tool : kTools)
     if (words.find(std::string(",") + tool.name + ",") != std::string::npos)

@@ -151,10 +151,40 @@ void filled(State &s, uint64_t to, uint64_t bytes) {
     define_bytes(s, tracked, offset, std::min(bytes, tracked->bytes - offset));
 }
 
+// The host gets bytes that nobody wrote: told once an allocation until somebody takes it.
+void host_reads(State &s, uint64_t from, uint64_t bytes) {
+  uint64_t here = 0;
+  Tracked *source = tracked_at(s, from, &here);
+  if (!source || !source->has_defined) return;
+  bytes = std::min(bytes, source->bytes - here);
+  if (!bytes || source->defined.all(here, bytes)) return;
+  const bool some = !source->defined.none(here, bytes);
+  uint64_t first = here;
+  while (source->defined.test(first)) first++;
+  va_allocation near{from - here, source->bytes, 0, 0};
+  for (va_check_finding &f : s.findings) {
+    if (f.kind != VA_FOUND_UNDEFINED_COPY || f.near.base != near.base || f.harmless != some)
+      continue;
+    f.count++;
+    return;
+  }
+  va_check_finding f{};
+  f.kind = VA_FOUND_UNDEFINED_COPY;
+  f.count = 1;
+  f.address = near.base + first;
+  f.size = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
+  f.space = kGlobal;
+  f.harmless = some;
+  f.has_near = 1;
+  f.near = near;
+  f.first.site = f.second.site = kNoSite;
+  s.findings.push_back(f);
+}
+
 void copied(State &s, uint64_t to, uint64_t from, uint64_t bytes) {
   uint64_t there = 0, here = 0;
   Tracked *target = tracked_at(s, to, &there);
-  if (!target) return;
+  if (!target) return host_reads(s, from, bytes);
   bytes = std::min(bytes, target->bytes - there);
   Tracked *source = tracked_at(s, from, &here);
   bool whole = !source || !source->has_defined || bytes > source->bytes - here ||
@@ -406,6 +436,18 @@ void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes) {
   host_touched(s, from, bytes, false, false);
   if (!s.on(VA_CHECK_INIT)) return;
   tell(s, [=](State &st) { copied(st, to, from, bytes); });
+  void (*sink)(void) = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(s.mutex);
+    if (!s.launch && !s.findings.empty()) sink = s.sink;
+  }
+  if (sink) sink();
+}
+
+void va_check_word_written(uint64_t to, uint64_t bytes) {
+  State &s = state();
+  if (!s.on(VA_CHECK_INIT)) return;
+  tell(s, [=](State &st) { filled(st, to, bytes); });
 }
 
 void va_check_leaked(uint64_t base) {

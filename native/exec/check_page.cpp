@@ -10,7 +10,6 @@ namespace {
 constexpr size_t kCached = 1024;
 constexpr size_t kMostKept = 16384;        // pages kept for the next launch
 constexpr uint32_t kMostNumbers = 1u << 29;  // then the numbers of events begin anew
-constexpr size_t kMostMarks = 48;
 
 std::unordered_map<uint64_t, std::unique_ptr<Page>> g_pages;
 std::vector<std::unique_ptr<Page>> g_kept;
@@ -96,41 +95,6 @@ void plant_copies(CtaState &c, Page *page) {
 
 // ------------------------------------------------------------------ events to cells
 
-// As cells keep the marks of reads and strong writes when those are made.
-void keep_mark(Page *page, Cell *cell, const Mark &now) {
-  Mark *room = nullptr;
-  bool merged = false;
-  auto meet = [&](Mark *m) {
-    if (m->empty() || merged || m->cta != now.cta || m->warp != now.warp || m->flags != now.flags)
-      return;
-    if (m->epoch == now.epoch) {
-      m->mask |= now.mask;
-      m->site = now.site;
-      merged = true;
-    } else {
-      m->mask &= ~now.mask;
-      if (m->empty()) room = m;
-    }
-  };
-  meet(&cell->read);
-  if (cell->more)
-    for (Mark &m : *cell->more) meet(&m);
-  if (merged) return;
-  if (!room && cell->read.empty()) room = &cell->read;
-  if (!room && cell->more)
-    for (Mark &m : *cell->more)
-      if (m.empty()) room = &m;
-  if (room) {
-    *room = now;
-    return;
-  }
-  if (!cell->more) {
-    page->lists.push_back(std::make_unique<std::vector<Mark>>());
-    cell->more = page->lists.back().get();
-  }
-  if (cell->more->size() < kMostMarks) cell->more->push_back(now);
-}
-
 void keep_event(Page *page, const Event &e, uint32_t lane, uint32_t offset) {
   uint32_t step = page->split ? 1 : 4;
   Mark m = mark_of(e);
@@ -138,7 +102,7 @@ void keep_event(Page *page, const Event &e, uint32_t lane, uint32_t offset) {
   for (uint32_t at = offset; at < offset + e.bytes; at += step) {
     Cell *cell = &page->cells[at / step];
     if (!e.writes() || e.strong()) {
-      keep_mark(page, cell, m);
+      if (!fit_mark(cell, m)) append_mark(page, cell, m);
       continue;
     }
     cell->write = m;
@@ -148,6 +112,37 @@ void keep_event(Page *page, const Event &e, uint32_t lane, uint32_t offset) {
 }
 
 }  // namespace
+
+bool fit_mark(Cell *cell, const Mark &now) {
+  Mark *room = nullptr;
+  bool merged = false;
+  each_mark(cell, [&](Mark *m) {
+    if (merged || m->cta != now.cta || m->warp != now.warp || m->flags != now.flags) return;
+    if (m->epoch == now.epoch) {
+      m->mask |= now.mask;
+      m->site = now.site;
+      merged = true;
+    } else {
+      m->mask &= ~now.mask;
+      if (m->empty()) room = m;
+    }
+  });
+  if (merged) return true;
+  if (!room && cell->read.empty()) room = &cell->read;
+  if (!room && cell->more)
+    for (Mark &m : *cell->more)
+      if (m.empty()) room = &m;
+  if (room) *room = now;
+  return room != nullptr;
+}
+
+void append_mark(Page *page, Cell *cell, const Mark &now) {
+  if (!cell->more) {
+    page->lists.push_back(std::make_unique<std::vector<Mark>>());
+    cell->more = page->lists.back().get();
+  }
+  if (cell->more->size() < kMostMarks) cell->more->push_back(now);
+}
 
 Mark mark_of(const Event &e) {
   Mark m;

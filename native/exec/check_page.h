@@ -90,6 +90,19 @@ inline Page *page_at(CtaState &c, uint64_t address, uint32_t space) {
 }
 void forget_pages();
 
+template <typename Act>
+void each_mark(Cell *cell, Act act) {
+  if (!cell->read.empty()) act(&cell->read);
+  if (cell->more)
+    for (Mark &m : *cell->more)
+      if (!m.empty()) act(&m);
+}
+constexpr size_t kMostMarks = 48;  // more readers of one word than this are not told apart
+// Put the mark of a read or strong write with those like it, or where one is no longer needed.
+bool fit_mark(Cell *cell, const Mark &now);
+// Or beside the others, unless there are too many.
+void append_mark(Page *page, Cell *cell, const Mark &now);
+
 uint8_t flags_of(const Access &a);
 // Enter a cp.async of one lane into the index; false when the index cannot acquit it.
 bool copy_fits(State &s, CtaState &c, va_warp *w, const Access &a, uint32_t lane,

@@ -12,8 +12,6 @@
 namespace va::check {
 namespace {
 
-constexpr size_t kMostMarks = 48;  // more readers of one word than this are not told apart
-
 void split(Page *page) {
   std::vector<Cell> bytes(page->bytes);
   for (size_t i = 0; i < bytes.size(); i++) {
@@ -99,44 +97,10 @@ void judge(const Now &n, const Mark &m) {
   }
 }
 
-template <typename Act>
-void each_mark(Cell *cell, Act act) {
-  if (!cell->read.empty()) act(&cell->read);
-  if (cell->more)
-    for (Mark &m : *cell->more)
-      if (!m.empty()) act(&m);
-}
-
 // Keep a read or a strong write until something ordered after it takes its place.
 void remember(Page *page, Cell *cell, const Now &n) {
-  Mark *room = nullptr;
-  bool merged = false;
-  each_mark(cell, [&](Mark *m) {
-    if (merged || m->cta != n.mark.cta || m->warp != n.mark.warp || m->flags != n.mark.flags)
-      return;
-    if (m->epoch == n.mark.epoch) {
-      m->mask |= n.mark.mask;
-      m->site = n.mark.site;
-      merged = true;
-    } else {
-      m->mask &= ~n.mark.mask;
-      if (m->empty()) room = m;
-    }
-  });
-  if (merged) return;
-  if (!room && cell->read.empty()) room = &cell->read;
-  if (!room && cell->more)
-    for (Mark &m : *cell->more)
-      if (m.empty()) room = &m;
-  if (room) {
-    *room = n.mark;
-    return;
-  }
-  if (!cell->more) {
-    page->lists.push_back(std::make_unique<std::vector<Mark>>());
-    cell->more = page->lists.back().get();
-  }
-  if (cell->more->size() >= kMostMarks) {  // drop what happened before this
+  if (fit_mark(cell, n.mark)) return;
+  if (cell->more && cell->more->size() >= kMostMarks) {  // drop what happened before this
     auto known = [&](const Mark &m) {
       if (m.flags != n.mark.flags) return false;
       for (uint32_t rest = m.mask; rest; rest &= rest - 1)
@@ -147,7 +111,7 @@ void remember(Page *page, Cell *cell, const Now &n) {
     auto &list = *cell->more;
     list.erase(std::remove_if(list.begin(), list.end(), known), list.end());
   }
-  if (cell->more->size() < kMostMarks) cell->more->push_back(n.mark);
+  append_mark(page, cell, n.mark);
 }
 
 void touch(Page *page, Cell *cell, const Now &n, bool reads) {

@@ -12,9 +12,15 @@ import os
 import re
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from va100.config import Settings, find_assembler, program_name
+from va100.config import (
+    CHECK_MANNERS,
+    STRICT_WARP,
+    Settings,
+    find_assembler,
+    program_name,
+)
 from va100.driver.compile import Backend, Compiler
 from va100.driver.names import short_name
 from va100.driver.report import begin_report, finish_report
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
     from va100.check.explain import CheckedKernel
     from va100.check.session import Session
     from va100.debug.interpreted import Choosing
-
-STRICT_WARP: Final = "strict-warp"
 
 
 def engine(settings: Settings) -> Engine:
@@ -49,10 +53,16 @@ def compiler(settings: Settings) -> Compiler:
 
 def _jit(settings: Settings) -> JitEngine:
     """The JIT, which compiles for the checker what is to be checked."""
-    wanted = re.compile(settings.check_kernels)
+    wanted, excluded = (
+        re.compile(pattern) if pattern is not None else None
+        for pattern in (*settings.check_kernels.split("\n", 1), None)[:2]
+    )
+
+    def fits(pattern: re.Pattern[str] | None, kernel: str) -> bool:
+        return pattern is not None and any(map(pattern.search, (kernel, short_name(kernel))))
 
     def checked(kernel: str) -> bool:
-        return bool(wanted.search(kernel) or wanted.search(short_name(kernel)))
+        return fits(wanted, kernel) and not fits(excluded, kernel)
 
     return JitEngine(
         settings.cache_dir / "objects",
@@ -82,7 +92,7 @@ def check_session(settings: Settings, jit: JitEngine) -> Session | None:
     from va100.check.findings import Tool  # noqa: PLC0415
     from va100.check.session import Session  # noqa: PLC0415
 
-    tools = [Tool(name) for name in settings.check if name != STRICT_WARP]
+    tools = [Tool(name) for name in settings.check if name not in CHECK_MANNERS]
     session = Session(
         tools, partial(_checked_kernel, jit), strict_warp=STRICT_WARP in settings.check
     )

@@ -27,8 +27,16 @@ OBSERVED_CTAS: Final = 64
 """CTAs of a launch that are observed where a program is profiled."""
 MOST_OBSERVED: Final = 1 << 30
 ENGINES: Final = ("jit", "reference")
-CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", "strict-warp")
-"""What ``VA100_CHECK`` may name; the last makes races of what only shuffles and votes order."""
+STRICT_WARP: Final = "strict-warp"
+KEEP_CONTEXT: Final = "keep-context"
+ONLY_CHILD_OF: Final = "child-of-"
+CHECK_MANNERS: Final = (STRICT_WARP, KEEP_CONTEXT)
+CHECK_TOOLS: Final = ("memcheck", "initcheck", "synccheck", "racecheck", *CHECK_MANNERS)
+"""What ``VA100_CHECK`` may name: tools, and manners of checking.
+
+``strict-warp`` makes races of what only shuffles and votes order, ``keep-context`` lets a fault end
+its kernel alone.  ``child-of-NUMBER`` restricts all to processes that the numbered one started.
+"""
 
 _WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 VARIABLES: Final[Mapping[str, str]] = {
@@ -44,7 +52,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_CACHE_DIR": "where compiled programs are kept",
     "VA100_CHECK": "tools of `va100 check` to run, separated by commas",
     "VA100_CHECK_REPORT": "file that their findings are written to",
-    "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check",
+    "VA100_CHECK_KERNELS": "regular expression for the names of kernels to check; after a line "
+    "break, one for those not to",
     "VA100_DUMP": "file that a core dump of the first kernel that faults is written to",
     "VA100_DEBUG": "terminal, or a file of commands: what `va100 debug` sets",
     "VA100_TRACE": "instructions of chosen threads to print: kernel=saxpy,cta=0,thread=0-3",
@@ -269,7 +278,11 @@ def _chips(query: str) -> list[ChipSpec]:
 
 
 def _check_tools(text: str) -> tuple[str, ...]:
-    tools = tuple(word.strip() for word in text.split(",") if word.strip())
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    parents = [word for word in words if word.startswith(ONLY_CHILD_OF)]
+    tools = tuple(word for word in words if word not in parents)
+    if parents and f"{ONLY_CHILD_OF}{os.getppid()}" not in parents:
+        tools = ()
     for tool in tools:
         if tool not in CHECK_TOOLS:
             raise SetupError(

@@ -48,14 +48,19 @@ def _instruction(text: str) -> str:
     return f"    {text} {', '.join(operands)};\n"
 
 
+def _is_of_today(text: str) -> bool:
+    """Whether it is no form that only versions before the one above have."""
+    floating = text.startswith("wmma.mma") and ".s32" not in text
+    return ".aligned" in text and not (floating and ".satfinite" in text)
+
+
 def test_matrix_instructions(tmp_path):
     ptxas = find_program("ptxas", Settings.from_environment())
     if ptxas is None:
         pytest.skip("needs NVIDIA's ptxas")
     forms = [form for form in executed_forms() if form.family is Family.MATRIX]
     texts = [text for form in forms for text in spellings(form)]
-    # Without `.aligned` they belong to versions before the one above.
-    lines = [_instruction(text) for text in texts if ".aligned" in text]
+    lines = [_instruction(text) for text in texts if _is_of_today(text)]
     assert len(lines) > len(texts) // 3
     source = tmp_path / "all.ptx"
     source.write_text(HEAD + "".join(lines) + "    ret;\n}\n")

@@ -16,7 +16,8 @@ enum va_check_tool {
   VA_CHECK_SYNC = 4,
   VA_CHECK_RACE = 8,
   VA_CHECK_STRICT_WARP = 16, /* votes and shuffles order no memory, as the memory model has it */
-  VA_CHECK_CELLS = 32        /* judge every lane by itself: slow, the same findings; for tests */
+  VA_CHECK_CELLS = 32,       /* judge every lane by itself: slow, the same findings; for tests */
+  VA_CHECK_KEEP_CONTEXT = 64 /* a fault ends its kernel, not its context */
 };
 
 enum va_check_kind {
@@ -30,6 +31,7 @@ enum va_check_kind {
   VA_FOUND_FAULT = 8,      /* the launch ended in a fault: size holds its va_fault_kind */
   VA_FOUND_BAD_RANGE = 9,  /* a copy or fill from the host leaves its allocation */
   VA_FOUND_UNINITIALISED = 16,
+  VA_FOUND_UNDEFINED_COPY = 17, /* to the host; harmless: only some bytes are undefined */
   VA_FOUND_DIVERGED_WARP = 32,  /* second.site: where a missing lane was last seen */
   VA_FOUND_DIVERGED_BLOCK = 33,
   VA_FOUND_SKIPPED = 34,        /* lanes whose guard is false pass a barrier others wait at */
@@ -103,6 +105,8 @@ VA_EXPORT void va_check_bad_free(uint64_t address);
 VA_EXPORT void va_check_bad_range(uint64_t address, uint64_t bytes);
 VA_EXPORT void va_check_filled(uint64_t to, uint64_t bytes);
 VA_EXPORT void va_check_copied(uint64_t to, uint64_t from, uint64_t bytes);
+/* Written as one word that others may wait for: it orders, and races with nobody. */
+VA_EXPORT void va_check_word_written(uint64_t to, uint64_t bytes);
 
 /* The order of streams.  Work that a thread did belongs to the stream it names next. */
 typedef struct va_check_stream {

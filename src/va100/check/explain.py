@@ -58,9 +58,10 @@ _WHAT: Final = {
     0: "read", 1: "write", 2: "atomic", 3: "asynchronous copy", 4: "copy from it",
     5: "copy to it", 6: "fill",
 }  # fmt: skip
+_READ = 0
 _OUT_OF_BOUNDS, _MISALIGNED, _FREED, _FOREIGN = 1, 2, 3, 4
 _INVALID_FREE, _DOUBLE_FREE, _LEAK, _FAULT, _BAD_RANGE = 5, 6, 7, 8, 9
-_UNINITIALISED = 16
+_UNINITIALISED, _UNDEFINED_COPY = 16, 17
 _DIVERGED_WARP, _DIVERGED_BLOCK, _SKIPPED, _COUNTS = 32, 33, 34, 35
 _WITHOUT_CALLER, _MASKS_DIFFER, _MISSING_LANE, _PARTED = 36, 37, 38, 39
 _RACE, _STALE = 64, 65
@@ -100,6 +101,8 @@ def explain(
         return _synchronisation(raw, kernel)
     if raw.kind == _FAULT:
         return _fault(raw, kernel)
+    if raw.kind == _UNDEFINED_COPY:
+        return _undefined_copy(raw)
     return _memory(raw, kernel)
 
 
@@ -146,6 +149,26 @@ def _memory(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         address=raw.address,
         size_bytes=raw.near.bytes if raw.kind == _LEAK else raw.size,
         details=_near(raw, space),
+    )
+
+
+def _undefined_copy(raw: RawFinding) -> Finding:
+    """What the host copies and nobody wrote; where some bytes are defined it may know which."""
+    base, size = raw.near.base, raw.near.bytes
+    return Finding(
+        tool=Tool.INITCHECK.value,
+        kind="undefined-copy",
+        severity=(Severity.INFO if raw.harmless else Severity.ERROR).value,
+        title=f"Uninitialized: copy of {raw.size} bytes to the host"
+        + (", some of them written by nobody" if raw.harmless else " that nobody wrote"),
+        count=raw.count,
+        space="global",
+        address=base,
+        size_bytes=raw.size,
+        details=(
+            f"first such byte 0x{raw.address:x} is {raw.address - base} bytes inside 0x{base:x}, "
+            f"{size} bytes",
+        ),
     )
 
 
@@ -286,7 +309,9 @@ def _race(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         details[0] += f" is {raw.address - base} bytes inside 0x{base:x}, {size} bytes"
     first, second = _access(raw.first, kernel), _access(raw.second, kernel)
     names = [_WHAT[raw.first.kind], _WHAT[raw.second.kind]]
+    earlier_first = False
     if raw.first.site != NO_SITE and first and second and _later(first, second):
+        earlier_first = True
         first, second = second, first
         names.reverse()
     return Finding(
@@ -302,7 +327,15 @@ def _race(raw: RawFinding, kernel: CheckedKernel | None) -> Finding:
         address=raw.address,
         size_bytes=raw.size,
         details=tuple(details),
+        hazard=_hazard(raw.first.kind, raw.second.kind),
+        reversed=not earlier_first,
     )
+
+
+def _hazard(now: int, before: int) -> str:
+    """The later access after the earlier one; whatever writes is a write."""
+    letters = ["R" if kind == _READ else "W" for kind in (now, before)]
+    return f"{letters[0]}A{letters[1]}"
 
 
 _RELAXED: Final = {

@@ -72,6 +72,10 @@ class Finding:
     size_bytes: int = 0
     details: tuple[str, ...] = ()
     """More to know, one line each."""
+    hazard: str = ""
+    """Of a race, in the order of this run: RAW, WAR or WAW."""
+    reversed: bool = False
+    """Whether ``second`` came first in this run."""
     launch: int = 0
     """Of checked launches, the one it was first seen in, from 1; 0: the host's."""
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any, Final
 
 from va100.check.findings import Access, Finding, Severity, Tool
 
-_BAR: Final = "========="
+BAR: Final = "========="
+RACE_FORMS: Final = ("analysis", "hazard", "all")
+"""How races are told: by the two places, as the hazard that a witness saw, both ways."""
+ASYNCHRONOUS: Final = "asynchronous copy"
+"""What an access by ``cp.async`` is called."""
 _LABELS: Final = {"error": "Error", "warn": "Warning", "info": "Info"}
 VERSION: Final = 1
 
@@ -26,6 +31,8 @@ class Outcome:
     suppressed: int = 0
     complete: bool = True
     """False when the program ended before it could tell all."""
+    status: int = 0
+    """The program's own, where that is to be told."""
 
     @property
     def errors(self) -> int:
@@ -38,25 +45,48 @@ class Outcome:
         return sum(f.severity == Severity.WARN.value for f in self.findings)
 
 
-def report_text(outcome: Outcome, *, limit: int = 0) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForm:
+    """How a report for people looks."""
+
+    races: str = RACE_FORMS[0]
+    prefix: str = BAR
+    strip_paths: bool = False
+
+
+def report_text(outcome: Outcome, *, limit: int = 0, form: TextForm = TextForm()) -> str:
     """Everything, at most ``limit`` findings in full (0: all)."""
-    lines = [f"{_BAR} VA100 CHECK ({', '.join(outcome.tools)})"]
+    lines = [f"VA100 CHECK ({', '.join(outcome.tools)})"]
     told = outcome.findings[:limit] if limit else outcome.findings
     for finding in told:
-        lines += [f"{_BAR} {line}".rstrip() for line in _lines(finding)]
-        lines.append(_BAR)
+        lines += _lines(_stripped(finding) if form.strip_paths else finding, form.races)
+        lines.append("")
     left = len(outcome.findings) - len(told)
     if left:
-        lines.append(f"{_BAR} {left} more not shown; --print-limit shows more")
+        lines.append(f"{left} more not shown; --print-limit shows more")
     if not outcome.complete:
-        lines.append(f"{_BAR} the program ended early: memory it still held was not looked for")
-    lines += [f"{_BAR} {line}" for line in _summary(outcome)]
-    return "\n".join(lines)
+        lines.append("the program ended early: memory it still held was not looked for")
+    if outcome.status:
+        lines.append(f"the program itself ended with status {outcome.status}")
+    lines += _summary(outcome)
+    return "\n".join(f"{form.prefix} {line}".rstrip() for line in lines)
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _stripped(finding: Finding) -> Finding:
+    """The finding with files as mere names."""
+    first, second = (
+        access and replace(access, file=PurePath(access.file).name)
+        for access in (finding.first, finding.second)
+    )
+    return replace(finding, first=first, second=second)
+
+
+def _lines(finding: Finding, races: str) -> Iterator[str]:
     if finding.tool == Tool.RACECHECK.value:
-        yield from _race_lines(finding)
+        if races != "analysis" and finding.hazard:
+            yield from _hazard_lines(finding)
+        if races != "hazard" or not finding.hazard:
+            yield from _race_lines(finding)
         return
     label = "" if finding.severity == Severity.ERROR.value else f"{_LABELS[finding.severity]}: "
     yield label + finding.title
@@ -82,6 +112,28 @@ def _race_lines(finding: Finding) -> Iterator[str]:
     for detail in finding.details:
         yield f"    {detail}"
     yield f"    [{finding.count} {_plural(finding.count, 'hazard')}]"
+
+
+def _hazard_lines(finding: Finding) -> Iterator[str]:
+    """The witness, the earlier access first, as it happened in this run."""
+    accesses = [a for a in (finding.first, finding.second) if a is not None]
+    if finding.reversed:
+        accesses.reverse()
+    late = " (invalid memcpy_async synchronization)" if _is_copied(accesses) else ""
+    block = _triple(accesses[-1].cta) if accesses else "(?)"
+    yield (
+        f"{_LABELS[finding.severity]}: Potential {finding.hazard} hazard{late} detected at "
+        f"__{finding.space}__ 0x{finding.address:x} in block {block}:"
+    )
+    for access in accesses:
+        yield f"    {access.what.capitalize()} {_thread(access)} at {_at(access, finding)}"
+    for detail in finding.details[1:]:
+        yield f"    {detail}"
+    yield f"    [{finding.count} {_plural(finding.count, 'hazard')}]"
+
+
+def _is_copied(accesses: Sequence[Access]) -> bool:
+    return any(access.what == ASYNCHRONOUS for access in accesses)
 
 
 def _at(access: Access, finding: Finding) -> str:

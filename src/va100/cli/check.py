@@ -7,24 +7,34 @@ the names that compute-sanitizer gave them.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from va100.check.findings import Finding, Severity, Tool
-from va100.check.report import Outcome, report_json, report_text
+from va100.check.report import (
+    ASYNCHRONOUS,
+    BAR,
+    RACE_FORMS,
+    Outcome,
+    TextForm,
+    report_json,
+    report_text,
+)
 from va100.check.saved import SavedRun, report_xml
 from va100.check.session import read_findings
 from va100.check.suppress import read_rules, rule_for, split
-from va100.cli import environment, target
+from va100.cli import environment, sanitizer, target
 from va100.cli.options import add_gpu_options, chosen_settings
 from va100.cli.process import execute
-from va100.config import require_checkable
+from va100.config import KEEP_CONTEXT, ONLY_CHILD_OF, STRICT_WARP, require_checkable
 from va100.errors import SetupError
 
 ALL: Final = "all"
@@ -32,15 +42,20 @@ STANDARD_OUTPUT: Final = "-"
 _TOOLS: Final = tuple(tool.value for tool in Tool)
 _LEVELS: Final = tuple(level.value for level in Severity)
 _PRINT_LIMIT: Final = 100
+_AUTO: Final = "auto"
 _VALUED: Final = (
     "--tool", "--leak-check", "--racecheck-detect-level", "--kernel-name", "--error-exitcode",
     "--print-limit", "--print-level", "--log-file", "--suppressions", "--gen-suppressions",
     "--model", "--gpus", "--nvcc-flags", "--kernel-regex", "--launch-skip",
-    "--launch-count", "--save", "--read", "--xml",
-    "--racecheck-report", "--destroy-on-device-error", "--target-processes",
+    "--launch-count", "--save", "--read",
+    "--racecheck-report", "--destroy-on-device-error", "--target-processes", "-s", "-c",
+    "--kernel-name-exclude", "--kernel-regex-exclude", "--racecheck-memcpy-async",
+    "--check-api-memory-access", "--initcheck-address-space", "--strip-paths", "--prefix",
+    "--check-exit-code", "--require-cuda-init", *sanitizer.valued_options(),
 )  # fmt: skip
 """Options whose value is the word after them."""
 _NAME_FORMS: Final = ("kns", "kernel_substring", "kne", "kernel_name", "regex")
+_BETWEEN_FORMS: Final = re.compile(f",(?=(?:{'|'.join(_NAME_FORMS)})=)")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,7 +70,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_gpu_options(parser)
     _add_tool_options(parser)
+    _add_kernel_options(parser)
     _add_report_options(parser)
+    sanitizer.add_options(parser)
     parser.add_argument(
         "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
     )
@@ -90,45 +107,61 @@ def _add_tool_options(parser: argparse.ArgumentParser) -> None:
         help="votes and shuffles order no memory, as the memory model has it",
     )
     parser.add_argument(
+        "--racecheck-memcpy-async",
+        choices=("yes", "no"),
+        default="yes",
+        help="no: leave out races with cp.async",
+    )
+    parser.add_argument(
+        "--check-api-memory-access",
+        choices=("yes", "no"),
+        default="yes",
+        help="no: initcheck leaves out copies to the host",
+    )
+    parser.add_argument(
+        "--initcheck-address-space",
+        choices=("global", "shared", "all"),
+        default="all",
+        help="the memory that initcheck tells of; local memory is with all (default: all)",
+    )
+    parser.add_argument(
+        "--destroy-on-device-error",
+        choices=("context", "kernel"),
+        default="context",
+        help="what a fault ends: its context, as on the hardware, or the kernel alone, and no "
+        "call tells of it (default: context)",
+    )
+    parser.add_argument(
+        "--target-processes",
+        choices=("all", "application-only"),
+        default="all",
+        help="whether processes that the program starts are checked, too (default: all)",
+    )
+
+
+def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--kernel-name",
         metavar="PATTERN",
         action="append",
         default=[],
         help="check only kernels whose name has this in it; kne=NAME: exactly that name, "
-        "regex=EXPR: a regular expression; may be repeated",
+        "regex=EXPR: a regular expression; may be repeated, or several with commas between",
     )
     parser.add_argument(
-        "--kernel-regex",
-        metavar="EXPR",
+        "--kernel-name-exclude",
+        metavar="PATTERN",
         action="append",
         default=[],
-        help="check only kernels whose name a regular expression is found in; may be repeated",
+        help="do not check kernels that a pattern as of --kernel-name fits",
     )
-    _add_choices_of_one(parser)
-
-
-_ONLY: Final[dict[str, tuple[str, str]]] = {
-    "--racecheck-report": ("analysis", "races are told by pairs of source lines, with a count"),
-    "--destroy-on-device-error": ("context", "a fault ends its context, as on the hardware"),
-    "--target-processes": ("all", "processes that the program starts are checked as it is"),
-}
-"""Options of compute-sanitizer of which one value is what is done here, and the reason."""
-
-
-def _add_choices_of_one(parser: argparse.ArgumentParser) -> None:
-    for option, (value, reason) in _ONLY.items():
+    for option, what in (
+        ("--kernel-regex", "check only kernels whose name a regular expression is found in"),
+        ("--kernel-regex-exclude", "do not check those"),
+    ):
         parser.add_argument(
-            option, metavar=value, type=_only(value, reason), default=value, help=reason
+            option, metavar="EXPR", action="append", default=[], help=f"{what}; may be repeated"
         )
-
-
-def _only(value: str, reason: str) -> Callable[[str], str]:
-    def accepted(text: str) -> str:
-        if text != value:
-            raise argparse.ArgumentTypeError(f"{text} is not done here, only {value}: {reason}")
-        return text
-
-    return accepted
 
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -148,19 +181,23 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--print-level",
-        choices=_LEVELS,
+        choices=(*_LEVELS, _AUTO),
         default=Severity.WARN.value,
-        help="mildest finding to tell of (default: warn)",
+        help="mildest finding to tell of (default: warn, and so is auto)",
     )
-    for option, what in (
-        ("--launch-skip", "do not tell of the first N launches of checked kernels"),
-        ("--launch-count", "then tell of N launches only; 0: of all (default: 0)"),
+    for option, short, what in (
+        ("--launch-skip", "-s", "do not tell of the first N launches of checked kernels"),
+        ("--launch-count", "-c", "then tell of N launches only; 0: of all (default: 0)"),
     ):
-        parser.add_argument(option, metavar="N", type=_count, default=0, help=what)
+        parser.add_argument(option, short, metavar="N", type=_count, default=0, help=what)
+    _add_form_options(parser)
     parser.add_argument("--save", metavar="FILE", help="keep all that was found in a file")
     parser.add_argument("--read", metavar="FILE", help="report what was kept, and run nothing")
     parser.add_argument(
-        "--xml", choices=("yes", "no"), default="no", help="write the report as XML (default: no)"
+        "--xml",
+        choices=("yes", "no"),
+        default="no",
+        help="write the report as XML (default: no; --xml alone: yes)",
     )
     parser.add_argument("--log-file", metavar="FILE", help="write the report there instead")
     parser.add_argument(
@@ -177,19 +214,54 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_form_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--racecheck-report",
+        choices=RACE_FORMS,
+        default=RACE_FORMS[0],
+        help="races by pairs of source lines, each with a count and a witness; as the hazard that "
+        "the witness saw; or both ways (default: analysis)",
+    )
+    parser.add_argument(
+        "--strip-paths", choices=("yes", "no"), default="no", help="tell of files without folders"
+    )
+    parser.add_argument(
+        "--prefix", metavar="TEXT", default=BAR, help=f"what lines begin with (default: {BAR})"
+    )
+    parser.add_argument(
+        "--quiet", "-q", action="store_true", help="say nothing where nothing was found"
+    )
+    parser.add_argument(
+        "--check-exit-code",
+        choices=("yes", "no"),
+        default="yes",
+        help="say so when the program itself ends with a status other than 0 (default: yes)",
+    )
+    parser.add_argument(
+        "--require-cuda-init",
+        choices=("yes", "no"),
+        default="no",
+        help="yes: a program that uses no CUDA is an error (default: no)",
+    )
+
+
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """Rewrite a bare ``--json``, which argparse would give the target to."""
+    """Rewrite a bare ``--json`` or ``--xml``, which argparse would give the target to."""
     rewritten: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         if word == "--json":
             rewritten.append(f"--json={STANDARD_OUTPUT}")
-            continue
-        rewritten.append(word)
-        if word in _VALUED:
-            rewritten += [value for value in (next(rest, None),) if value is not None]
-        elif word != "check" and not word.startswith("-"):
-            break  # the target: what follows is the program's
+        elif word == "--xml":
+            given = rest and rest[0] in ("yes", "no")
+            rewritten.append(f"--xml={rest.popleft() if given else 'yes'}")
+        else:
+            rewritten.append(word)
+            if word in _VALUED:
+                rewritten += [rest.popleft()] if rest else []
+            elif word != "check" and not word.startswith("-"):
+                break  # the target: what follows is the program's
     return [*rewritten, *rest]
 
 
@@ -217,6 +289,7 @@ def run(args: argparse.Namespace) -> int:
         hidden=len(kept) - len(told),
         suppressed=suppressed,
         complete=saved.complete,
+        status=status if args.check_exit_code == "yes" else 0,
     )
     _show(outcome, args, saved.program)
     if status == 0 and outcome.errors:
@@ -237,13 +310,15 @@ def _run_target(args: argparse.Namespace) -> tuple[int, SavedRun]:
         report = Path(scratch, "findings")
         settings = replace(
             settings,
-            check=(*args.tool, *(["strict-warp"] if args.strict_warp else [])),
+            check=(*args.tool, *_how(args)),
             check_report=report,
             check_kernels=_chosen_kernels(args),
         )
         status = execute(
             started, settings, verb="check", output_is_json=args.json == STANDARD_OUTPUT
         )
+        if args.require_cuda_init == "yes" and not report.exists():
+            raise SetupError(f"{args.target} used no CUDA", remedy="--require-cuda-init no")
         found, complete = read_findings(
             report,
             first_launch=args.launch_skip + 1,
@@ -253,13 +328,38 @@ def _run_target(args: argparse.Namespace) -> tuple[int, SavedRun]:
     return status, run
 
 
+def _how(args: argparse.Namespace) -> list[str]:
+    """What the program's process is told besides the tools."""
+    words = []
+    if args.strict_warp:
+        words.append(STRICT_WARP)
+    if args.destroy_on_device_error == "kernel":
+        words.append(KEEP_CONTEXT)
+    if args.target_processes == "application-only":
+        words.append(f"{ONLY_CHILD_OF}{os.getpid()}")
+    return words
+
+
 def _is_told(finding: Finding, args: argparse.Namespace) -> bool:
     if finding.kind == "leak":
         return bool(args.leak_check == "full")
-    level = args.print_level
+    if _is_left_out(finding, args):
+        return False
+    level = Severity.WARN.value if args.print_level == _AUTO else args.print_level
     if finding.tool == Tool.RACECHECK.value:
         level = args.racecheck_detect_level
     return _LEVELS.index(finding.severity) >= _LEVELS.index(level)
+
+
+def _is_left_out(finding: Finding, args: argparse.Namespace) -> bool:
+    """What options of single tools ask not to tell."""
+    if finding.kind == "undefined-copy":
+        return bool(args.check_api_memory_access == "no")
+    if finding.tool == Tool.INITCHECK.value:
+        return bool(args.initcheck_address_space not in ("all", finding.space))
+    accesses = {a.what for a in (finding.first, finding.second) if a is not None}
+    is_copy = finding.tool == Tool.RACECHECK.value and ASYNCHRONOUS in accesses
+    return bool(is_copy and args.racecheck_memcpy_async == "no")
 
 
 def _show(outcome: Outcome, args: argparse.Namespace, program: str) -> None:
@@ -269,9 +369,15 @@ def _show(outcome: Outcome, args: argparse.Namespace, program: str) -> None:
         print(report_json(outcome, program=program))
     elif args.json is not None:
         _write(args.json, report_json(outcome, program=program))
-    text = report_text(outcome, limit=args.print_limit)
+    form = TextForm(
+        races=args.racecheck_report, prefix=args.prefix,
+        strip_paths=args.strip_paths == "yes",
+    )  # fmt: skip
+    text = report_text(outcome, limit=args.print_limit, form=form)
     if args.xml == "yes":
         text = report_xml(outcome, program=program)
+    if args.quiet and not outcome.findings:
+        return
     if args.log_file:
         _write(args.log_file, text)
     elif args.json != STANDARD_OUTPUT:
@@ -314,14 +420,16 @@ def _count(text: str) -> int:
 
 
 def _chosen_kernels(args: argparse.Namespace) -> str:
-    """One regular expression for all kernels that are to be checked."""
-    return _kernel_pattern([*args.kernel_name, *(f"regex={e}" for e in args.kernel_regex)])
+    """One regular expression for all kernels that are to be checked, and one for those not to."""
+    chosen = _kernel_pattern([*args.kernel_name, *(f"regex={e}" for e in args.kernel_regex)])
+    left = [*args.kernel_name_exclude, *(f"regex={e}" for e in args.kernel_regex_exclude)]
+    return f"{chosen}\n{_kernel_pattern(left)}" if left else chosen
 
 
 def _kernel_pattern(forms: Sequence[str]) -> str:
-    """One regular expression for all kernels that are to be checked."""
+    """One regular expression for kernels that any of the forms means."""
     parts = []
-    for form in forms:
+    for form in (part for listed in forms for part in _BETWEEN_FORMS.split(listed)):
         key, equals, text = form.partition("=")
         if not equals or key not in _NAME_FORMS:
             key, text = "kns", form

@@ -29,10 +29,11 @@ from va100.profile.details import details_text
 from va100.profile.html.page import page
 from va100.profile.launch import Launch, launches_of, read_records, records_json, selected
 from va100.profile.metrics import METRICS, Metric, chosen, help_text, values
-from va100.profile.ncu_csv import PAGES, Program, details_csv, raw_csv
+from va100.profile.ncu_csv import PAGES, Program, details_csv, raw_csv, source_csv
 from va100.profile.nsys_sqlite import database
 from va100.profile.quantities import quantities
 from va100.profile.report_schema import LaunchReport, read_report
+from va100.spec.model import ChipSpec
 
 STANDARD_OUTPUT: Final = "-"
 HELP: Final = "help"
@@ -111,7 +112,8 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         "--metrics",
         metavar="LIST",
         default="",
-        help="metrics by their Nsight Compute names, with commas between; help: list them",
+        help="metrics by their Nsight Compute names or regex:EXPR, with commas between; help: list "
+        "them",
     )
 
 
@@ -132,7 +134,7 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
         "--page",
         choices=PAGES,
         default=PAGES[0],
-        help="of --csv: a row a metric, or a row a launch (default: details)",
+        help="of --csv: a row a metric, a row a launch, or a row a source line (default: details)",
     )
     for option, what in (
         ("--trace", "a timeline for Perfetto and chrome://tracing"),
@@ -254,9 +256,18 @@ def _write_files(
         extra = [values(metrics, quantities(launch, chip)) for launch in asked]
         _write(args.json, records_json(launches, extra))
     if args.csv is not None:
-        spell = raw_csv if args.page == "raw" else details_csv
-        program = Program(name=args.target, process=outcome.report.process)
-        _write(args.csv, spell(launches, metrics or tuple(METRICS.values()), program, chip))
+        _write(args.csv, _csv(outcome, metrics or tuple(METRICS.values()), args, chip))
+
+
+def _csv(
+    outcome: _Outcome, metrics: Sequence[Metric], args: argparse.Namespace, chip: ChipSpec
+) -> str:
+    """The page that was asked for."""
+    if args.page == "source":
+        return source_csv(outcome.launches)
+    spell = raw_csv if args.page == "raw" else details_csv
+    program = Program(name=args.target, process=outcome.report.process)
+    return spell(outcome.launches, metrics, program, chip)
 
 
 def _judged(

@@ -8,6 +8,7 @@ needs a row and no code.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,7 @@ WARPS: Final = "Warp State Statistics"
 LAUNCH: Final = "Launch Statistics"
 OCCUPANCY: Final = "Occupancy"
 
+REGEX: Final = "regex:"
 _NS: Final = 1e9
 _PERCENT: Final = 100.0
 
@@ -260,14 +262,15 @@ METRICS: Final[Mapping[str, Metric]] = {
 
 
 def chosen(names: Iterable[str]) -> tuple[Metric, ...]:
-    """Look metrics up by name.
+    """Look metrics up by name, or by ``regex:EXPRESSION`` that begins their names.
 
     Raises
     ------
     SetupError
         One is not computed here; those with names near to it are told.
     """
-    return tuple(_metric(name) for name in names)
+    found = [metric for name in names for metric in _fitting(name)]
+    return tuple({metric.name: metric for metric in found}.values())
 
 
 def near(name: str) -> list[str]:
@@ -295,6 +298,19 @@ def help_text() -> str:
             if metric.section == section
         ]
     return "\n".join(lines[1:])
+
+
+def _fitting(name: str) -> list[Metric]:
+    if not name.startswith(REGEX):
+        return [_metric(name)]
+    expression = name.removeprefix(REGEX)
+    try:
+        found = [metric for known, metric in METRICS.items() if re.match(expression, known)]
+    except re.error as error:
+        raise SetupError(
+            f"{expression!r} is no regular expression: {error}", remedy="see --metrics help"
+        ) from error
+    return found or [_metric(name)]
 
 
 def _metric(name: str) -> Metric:

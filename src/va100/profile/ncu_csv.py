@@ -15,9 +15,10 @@ from typing import Final
 from va100.profile.launch import Launch
 from va100.profile.metrics import Metric, values
 from va100.profile.quantities import quantities
+from va100.profile.report_schema import issues_of
 from va100.spec.model import ChipSpec
 
-PAGES: Final = ("details", "raw")
+PAGES: Final = ("details", "raw", "source")
 _LAUNCH_COLUMNS: Final = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
     "Block Size", "Grid Size", "Device", "CC",
@@ -64,6 +65,35 @@ def raw_csv(
         found = values(metrics, quantities(launch, chip))
         cells = (number_text(found[metric.name]) for metric in metrics)
         rows.append((*_launch_cells(number, launch, program, chip), *cells))
+    return _csv(rows)
+
+
+_SOURCE_COLUMNS: Final = (
+    ("Instructions Executed", ""),
+    ("Thread Instructions Executed", "thread_instructions"),
+    ("Global Requests", "global_requests"),
+    ("Global Sectors", "global_sectors"),
+    ("Global Load Bytes", "global_load_bytes"),
+    ("Global Store Bytes", "global_store_bytes"),
+    ("Shared Requests", "shared_requests"),
+    ("Shared Wavefronts", "shared_wavefronts"),
+    ("Atomic Requests", "atomic_requests"),
+    ("Barriers", "barrier_instructions"),
+    ("Branches", "branches"),
+)
+"""Titles and counters of a line; the first is of all pipes together."""
+
+
+def source_csv(launches: Sequence[Launch]) -> str:
+    """One row a launch and source line; titles are the profiler's where it has the column."""
+    titles = [title for title, _ in _SOURCE_COLUMNS]
+    rows: list[Sequence[str]] = [("ID", "Kernel Name", "File", "Line", "Source", *titles)]
+    for number, launch in enumerate(launches):
+        for line in launch.lines:
+            counted = [float(line.counters.get(name, 0.0)) for _, name in _SOURCE_COLUMNS[1:]]
+            cells = [number_text(value) for value in (issues_of(line), *counted)]
+            where = (line.file or "PTX", str(line.line), line.text)
+            rows.append((str(number), launch.name, *where, *cells))
     return _csv(rows)
 
 

@@ -15,7 +15,7 @@ from va100.perf.band import band_source
 from va100.perf.kernel import Bound, launch_floor_s
 from va100.profile.launch import Launch, bound_of
 from va100.profile.quantities import quantities
-from va100.profile.report_schema import LineCounters
+from va100.profile.report_schema import LineCounters, issues_of, sectors_of
 from va100.spec.model import ChipSpec
 from va100.spec.rates import memory_bytes_per_s
 from va100.units import GB, rate_text, time_text
@@ -233,16 +233,6 @@ def _lanes_text(launch: Launch, found: Mapping[str, float]) -> str:
 
 def _by_memory(launch: Launch) -> bool:
     return bound_of(launch.bound) in (Bound.DRAM, Bound.L2, Bound.L1)
-
-
-def issues_of(line: LineCounters) -> float:
-    """Warp instructions of a line."""
-    return float(sum(line.counters.get("warp_instructions", {}).values()))
-
-
-def sectors_of(line: LineCounters) -> float:
-    """32-byte sectors of global memory that a line's accesses touched."""
-    return float(line.counters.get("global_sectors", 0.0))
 
 
 def _wasted(line: LineCounters) -> float:

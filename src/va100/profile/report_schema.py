@@ -296,3 +296,13 @@ def _event(entry: dict[str, Any]) -> ReportEvent:
         bound_by=str(entry.get("bound_by", "")),
         work=str(entry.get("work", "")),
     )
+
+
+def issues_of(line: LineCounters) -> float:
+    """Warp instructions of a line."""
+    return float(sum(line.counters.get("warp_instructions", {}).values()))
+
+
+def sectors_of(line: LineCounters) -> float:
+    """32-byte sectors of global memory that a line's accesses touched."""
+    return float(line.counters.get("global_sectors", 0.0))

@@ -243,12 +243,21 @@ class OperandReader:
         if is_name(reader.peek()) and reader.peek() != WARP_SIZE_NAME:
             operand = reader.symbol()
             if reader.peek() == "[":
-                hint = "write [name+bytes], or mov the name's address and add to it"
-                raise self.cursor.error(offset, "array indexing is not taken", hint)
+                self._first_element(reader, offset)
         else:
             operand = reader.constant()
         reader.finish("operand")
         return operand
+
+    def _first_element(self, reader: ExpressionReader, offset: int) -> None:
+        """Step over ``[0]`` after an array's name: what the name alone means.
+
+        How far other elements lie is not known here.
+        """
+        taken = [reader.take() for _ in range(3)]
+        if taken != ["[", "0", "]"]:
+            hint = "write [name+bytes], or mov the name's address and add to it"
+            raise self.cursor.error(offset, "array indexing is not taken but for [0]", hint)
 
     def _bracket(self, text: str, offset: int) -> Operand:
         if "," in text or "{" in text:

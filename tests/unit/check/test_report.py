@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from va100.check.findings import Finding
-from va100.check.report import Outcome, report_json, report_text
+from va100.check.report import Outcome, TextForm, report_json, report_text
 
 
 def test_text_of_an_access(stray):
@@ -32,6 +34,29 @@ def test_text_of_a_race(race):
     assert "[3 hazards]" in text
     assert "RACECHECK SUMMARY: 1 hazard (0 errors, 1 warning)" in text
     assert "ERROR SUMMARY: 0 errors" in text
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_text_of_a_hazard(race, reverse):
+    seen = replace(race, hazard="RAW", reversed=reverse)
+    outcome = Outcome(tools=("racecheck",), findings=[seen])
+    text = report_text(outcome, form=TextForm(races="hazard"))
+    assert "Warning: Potential RAW hazard detected at __shared__ 0x" in text
+    write, read = text.index("Write thread"), text.index("Read thread")
+    assert (write > read) is reverse  # the fixture's first is the write
+    assert "Race on" not in text
+    both = report_text(outcome, form=TextForm(races="all"))
+    assert "RAW hazard" in both
+    assert "Race on __shared__ memory" in both
+
+
+def test_files_without_folders_and_another_prefix(stray):
+    deep = replace(stray, first=replace(stray.first, file="a/b/fill.cu"))
+    form = TextForm(prefix="##", strip_paths=True)
+    text = report_text(Outcome(tools=("memcheck",), findings=[deep], status=3), form=form)
+    assert "##     at fill in fill.cu:14" in text
+    assert "## the program itself ended with status 3" in text
+    assert all(line.startswith("##") for line in text.splitlines())
 
 
 def test_limit_hides_but_counts(stray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 
 import pytest
@@ -52,6 +53,10 @@ def program(tmp_path):
         ("check --tool all --json a.cu --json", "check --tool all --json=- a.cu --json"),
         ("check a.cu --json", "check a.cu --json"),
         ("check --json=f a.cu", "check --json=f a.cu"),
+        ("check --xml a.cu --xml", "check --xml=yes a.cu --xml"),
+        ("check --xml no a.cu", "check --xml=no a.cu"),
+        ("check --xml --json a.cu", "check --xml=yes --json=- a.cu"),
+        ("check --prefix == -s 3 a.cu -s", "check --prefix == -s 3 a.cu -s"),
         ("check --tool", "check --tool"),
     ],
 )
@@ -70,6 +75,9 @@ def test_spelled_out(words, spelled):
         (["regex=^my_.*e$"], "my_reduce", True),
         (["a.c"], "abc", False),
         (["x=red"], "red", False),
+        (["kne=scan,kns=red"], "my_reduce", True),
+        (["kne=scan,kns=red"], "prescan", False),
+        (["regex=a{1,2}b"], "aab", True),
     ],
 )
 def test_kernel_patterns(forms, name, fits):
@@ -109,6 +117,63 @@ class TestRun:
 
     def test_warnings_are_no_errors(self, program):
         assert main(["check", "--error-exitcode", "5", program(FINDING)]) == 0
+
+    def test_manners_reach_the_program(self, program, capfd):
+        words = ["--destroy-on-device-error", "kernel", "--target-processes", "application-only"]
+        assert main(["check", *words, program()]) == 0
+        told = capfd.readouterr().out.strip()
+        assert told == f"memcheck,keep-context,child-of-{os.getpid()}"
+
+    def test_kernels_not_to_check(self, tmp_path, capfd):
+        path = tmp_path / "program"
+        path.write_text('#!/bin/sh\necho "$VA100_CHECK_KERNELS"\n')
+        path.chmod(0o755)
+        words = ["--kernel-name", "kne=a,kns=b", "--kernel-name-exclude", "c"]
+        assert main(["check", *words, "--kernel-regex-exclude", "d+", str(path)]) == 0
+        assert capfd.readouterr().out.splitlines() == ["^a$|b", "c|(?:d+)"]
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (["--racecheck-memcpy-async", "no"], {"Undefined", "Shared"}),
+            (["--check-api-memory-access", "no"], {"Copied", "Shared"}),
+            (["--initcheck-address-space", "global"], {"Copied", "Undefined"}),
+            ([], {"Copied", "Undefined", "Shared"}),
+        ],
+    )
+    def test_what_single_tools_leave_out(self, words, told, program, capfd):
+        copy = {
+            "what": "asynchronous copy", "function": "k", "file": "k.cu", "line": 1,
+            "instruction": "", "cta": [0, 0, 0], "thread": [0, 0, 0],
+        }  # fmt: skip
+        path = program(
+            {**FINDING, "title": "Copied", "first": copy},
+            {**FINDING, "tool": "initcheck", "kind": "undefined-copy", "severity": "error",
+             "title": "Undefined", "space": "global"},
+            {**FINDING, "tool": "initcheck", "kind": "uninitialised", "severity": "error",
+             "title": "Shared"},
+        )  # fmt: skip
+        assert main(["check", "--tool", "all", *words, path]) == 0
+        text = capfd.readouterr().err
+        assert {t for t in ("Copied", "Undefined", "Shared") if t in text} == told
+
+    def test_forms_of_the_report(self, program, capfd):
+        assert main(["check", "--quiet", program()]) == 0
+        assert not capfd.readouterr().err
+        assert main(["check", "--prefix", "##", "--tool", "racecheck", program(FINDING)]) == 0
+        assert all(line.startswith("##") for line in capfd.readouterr().err.splitlines())
+        assert main(["check", program(status=3)]) == 3
+        assert "ended with status 3" in capfd.readouterr().err
+        assert main(["check", "--check-exit-code", "no", program(status=3)]) == 3
+        assert "ended with status 3" not in capfd.readouterr().err
+
+    def test_a_program_without_cuda(self, tmp_path, capfd):
+        path = tmp_path / "program"
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        assert main(["check", str(path)]) == 0
+        assert main(["check", "--require-cuda-init", "yes", str(path)]) != 0
+        assert "used no CUDA" in capfd.readouterr().err
 
     def test_a_program_that_was_cut_short(self, program, capfd):
         assert main(["check", program(FINDING, status=4, end=False)]) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 from tests.helpers.launches import report, work
@@ -93,3 +94,22 @@ class TestFullReports:
     def test_numbers_tell_events_apart(self):
         numbers = [event["args"]["correlation"] for event in self.slices()]
         assert len(set(numbers)) == 4
+
+    def test_every_event_keeps_the_formats_rules(self):
+        trace = json.loads(trace_json(report(work(), work())))
+        assert trace["displayTimeUnit"] in ("ms", "ns")
+        for event in trace["traceEvents"]:
+            assert event["ph"] in "MX"
+            assert isinstance(event["name"], str)
+            assert isinstance(event["pid"], int)
+            assert isinstance(event["tid"], int)
+            assert isinstance(event["args"], dict)
+            if event["ph"] == "X":
+                assert event["ts"] >= 0
+                assert event["dur"] >= 0
+
+    def test_events_of_a_stream_do_not_overlap(self):
+        slices = sorted(self.slices(), key=lambda event: event["ts"])
+        mine = [event for event in slices if event["tid"] == 7]
+        for before, after in itertools.pairwise(mine):
+            assert before["ts"] + before["dur"] <= after["ts"] + 1e-6

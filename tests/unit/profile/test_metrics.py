@@ -81,6 +81,14 @@ class TestChosen:
         with pytest.raises(SetupError, match="nothing computed here is called so"):
             chosen(["?"])
 
+    def test_by_expressions(self):
+        found = [metric.name for metric in chosen(["regex:dram__bytes.*sum$", "dram__bytes.sum"])]
+        assert found == ["dram__bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum"]
+        with pytest.raises(SetupError, match="regex:nothing is not computed"):
+            chosen(["regex:nothing"])
+        with pytest.raises(SetupError, match="no regular expression"):
+            chosen(["regex:("])
+
     def test_near_ones_are_the_same_metric_first(self):
         assert near("gpu__time_duration.median")[:2] == [
             "gpu__time_duration.sum", "gpu__time_duration.avg",

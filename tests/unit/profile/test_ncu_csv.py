@@ -9,7 +9,8 @@ import pytest
 
 from tests.helpers.launches import CHIP, COUNTERS, launch
 from va100.profile.metrics import METRICS, chosen
-from va100.profile.ncu_csv import Program, details_csv, number_text, raw_csv
+from va100.profile.ncu_csv import Program, details_csv, number_text, raw_csv, source_csv
+from va100.profile.report_schema import LineCounters
 
 PROGRAM = Program(name="saxpy.cu", process=4242)
 LAUNCHES = [launch(), launch(kernel="_Z3addILi4EEvPf")]
@@ -58,6 +59,24 @@ class TestRaw:
         assert [row["Kernel Name"] for row in rows] == ["saxpy", "add<4>"]
         assert rows[0]["gpu__time_duration.sum"] == "8000"
         assert "Metric Name" not in units
+
+
+class TestSource:
+    def test_a_row_a_launch_and_line(self):
+        rows = table(source_csv(LAUNCHES))
+        assert [(row["ID"], row["Line"]) for row in rows] == [
+            ("0", "11"), ("0", "12"), ("1", "11"), ("1", "12"),
+        ]  # fmt: skip
+        second = rows[1]
+        assert (second["Kernel Name"], second["File"]) == ("saxpy", "/src/saxpy.cu")
+        assert second["Instructions Executed"] == "131072"
+        assert second["Global Sectors"] == "393216"
+        assert second["Branches"] == "0"
+
+    def test_lines_of_ptx_come_with_their_text(self):
+        line = LineCounters(file="", line=7, text="ret;", counters={})
+        (row,) = table(source_csv([launch(lines=(line,))]))
+        assert (row["File"], row["Line"], row["Source"]) == ("PTX", "7", "ret;")
 
 
 class TestPandas:

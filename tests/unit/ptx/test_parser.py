@@ -455,6 +455,10 @@ class TestOperands:
         assert scope.body[1].operands == (Register("x"), Register("x"))
         assert after.operands[0] == Symbol("x")
 
+    def test_the_first_element_of_an_array_is_where_the_array_is(self):
+        (taken,) = body("mov.u64 %rd1, local[0];")
+        assert taken.operands == (Register("%rd1"), Symbol("local"))
+
     def test_bare_register_ranges_and_components(self):
         statements = body(".reg .v2 .f32 v; .reg .b32 r<3>; mov.b32 r2, r3; mov.f32 %f1, v.y;")
         assert statements[2].operands == (Register("r2"), Symbol("r3"))
@@ -509,6 +513,7 @@ class TestOperands:
             ("[1.5]", "an address is an integer"),
             ("[x+1.5]", "an offset is an integer"),
             ("x[4]", "array indexing is not taken"),
+            ("x[0] 1", "unexpected '1'"),
             ("[%rd1].unified", "needs sm_90"),
             ("{[%rd1], %r1}", "registers and constants only"),
             ("(1 ? 2)", "expected ':'"),

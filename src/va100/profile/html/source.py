@@ -7,8 +7,8 @@ from typing import Final
 
 from va100.profile.html.markup import Markup, element, joined
 from va100.profile.launch import Launch
-from va100.profile.reasons import issues_of, line_text, sectors_of
-from va100.profile.report_schema import LineCounters
+from va100.profile.reasons import line_text
+from va100.profile.report_schema import LineCounters, issues_of, sectors_of
 
 _MOST_LINES: Final = 12
 _LEAST_SHARE: Final = 0.01
