@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,10 +17,11 @@ def cases_of(name):
     return re.findall(r"^@case\ndef (\w+)", (FOLDER / name).read_text(), re.MULTILINE)
 
 
-def failures_of(name):
+def failures_of(name, **variables):
     """Run a program on virtual GPUs; give what it said of cases that were not well."""
     outcome = subprocess.run(
         [sys.executable, "-m", "va100.cli", "run", "--quiet", str(FOLDER / name)],
+        env=os.environ | variables,
         capture_output=True,
         text=True,
         check=False,

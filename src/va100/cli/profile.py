@@ -187,7 +187,7 @@ def run(args: argparse.Namespace) -> int:
     if args.target is None:
         raise SetupError("no TARGET was named", remedy=target.HINT)
     settings = chosen_settings(args)
-    base = read_records(Path(args.compare)) if args.compare else None
+    base = selected(read_records(Path(args.compare)), kernel=args.kernel) if args.compare else None
     _require_base(args.fail_if, base)
     if base is not None and Path(args.target).suffix == ".json":
         launches = _chosen_launches(read_records(Path(args.target)), args)

@@ -174,7 +174,11 @@ def _caches_text(found: Mapping[str, float]) -> str:
         said.append(f"L1 holds {hit / loaded:.0%} of the sectors that are loaded")
     if asked and found["l2_hit_sectors"] / asked >= _LEAST_SHARE:
         share = found["l2_hit_sectors"] / asked
-        said.append(f"L2 {'holds ' if not said else ''}{share:.0%} of those it is asked for")
+        said.append(
+            f"L2 {share:.0%} of those it is asked for"
+            if said
+            else f"L2 holds {share:.0%} of the sectors it is asked for"
+        )
     return f"caches: {', '.join(said)}" if said else ""
 
 

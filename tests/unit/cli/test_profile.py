@@ -132,6 +132,12 @@ class TestJudgement:
         assert "same" in capfd.readouterr().out
         assert main(["profile", f"--compare={base}", "--fail-if", "time >= 1x", str(base)]) == 1
 
+    def test_chosen_kernels_are_chosen_in_both(self, base, capfd):
+        assert main(["profile", f"--compare={base}", "--kernel=copy", str(base)]) == 0
+        out = capfd.readouterr().out
+        assert "copy" in out
+        assert "saxpy" not in out
+
     def test_a_file_that_holds_no_profile(self, base, tmp_path, capfd):
         odd = tmp_path / "odd.json"
         odd.write_text("{}")

@@ -109,7 +109,7 @@ class TestCaches:
 
     def test_of_l2_alone(self):
         found = counted(l1_hit_sectors=0.0)
-        assert "caches: L2 holds 10% of those it is asked for" in found
+        assert "caches: L2 holds 10% of the sectors it is asked for" in found
         assert not [t for t in counted(l1_hit_sectors=0.0, l2_hit_sectors=0.0) if "caches" in t]
 
     def test_of_no_ctas_nothing_is_said(self):

@@ -16,6 +16,7 @@ _NAME_WIDTH: Final = 122.0
 _ROW: Final = 24.0
 _BAR: Final = 14.0
 _LEAST_SHARE: Final = 0.005
+_NEAR_THE_END: Final = 0.88
 _STRIP_WIDTH: Final = 1040.0
 _STRIP_ROW: Final = 30.0
 _MOST_EVENTS: Final = 2000
@@ -47,8 +48,16 @@ def _part_row(row: int, name: str, part_s: float, time_s: float, x: Linear, boun
             "rect", x=x(0.0), y=top, width=max(x(part_s) - x(0.0), 1.0), height=_BAR, rx=2,
             class_="bar chosen" if name == bound else "bar",
         ),
-        element("text", f"{part_s / time_s:.0%}", x=x(part_s) + 6, y=middle, class_="tick"),
+        _share_text(part_s / time_s, x(part_s), middle),
     )  # fmt: skip
+
+
+def _share_text(share: float, end: float, y: float) -> Markup:
+    """How long a bar is, behind it or, where the launch's end is near, inside."""
+    text = f"{share:.0%}"
+    if share > _NEAR_THE_END:
+        return element("text", text, x=end - 6, y=y, class_="bar-text end")
+    return element("text", text, x=end + 6, y=y, class_="tick")
 
 
 def strip(events: Sequence[ReportEvent]) -> Markup:

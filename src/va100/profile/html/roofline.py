@@ -21,6 +21,8 @@ _LEAST_RATE: Final = 1e11
 _RADIUS: Final = 9.0
 _LINE: Final = 15.0
 """Height of a name."""
+_LETTER: Final = 6.6
+"""Width of a letter, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,17 +135,36 @@ def _angle(x: Logarithmic, y: Logarithmic) -> float:
 
 
 def _markers(points: Sequence[Point], x: Logarithmic, y: Logarithmic) -> list[Markup]:
-    """Every point, named where its name hides no other's."""
-    taken: list[float] = []
+    """Every point, named where its name hides no other and no other's name."""
+    places = [(x(point.intensity), y(point.flop_per_s)) for point in points]
+    taken = [(at_x - _RADIUS, at_x + _RADIUS, at_y) for at_x, at_y in places]
     markers = []
-    for point in points:
-        at_x, at_y = x(point.intensity), y(point.flop_per_s)
-        free = all(abs(at_y - other) >= _LINE for other in taken)
+    for index, (point, (at_x, at_y)) in enumerate(zip(points, places, strict=True)):
         markers.append(_marker(point, at_x, at_y))
-        if free:
-            taken.append(at_y)
-            markers.append(_name_beside(point, at_x, at_y))
+        others = taken[:index] + taken[index + 1 :]
+        name = f"{point.name}, {rate_text(point.flop_per_s, 'FLOP/s')}"
+        span = _free_span(name, at_x, at_y, others)
+        if span is not None:
+            taken.append((*span, at_y))
+            side, place = ("label", span[0]) if span[0] > at_x else ("label end", span[1])
+            markers.append(element("text", name, x=place, y=at_y + 4, class_=side))
     return markers
+
+
+def _free_span(
+    name: str, x: float, y: float, taken: Sequence[tuple[float, float, float]]
+) -> tuple[float, float] | None:
+    """Where a name goes beside its point, to the right if it can; None where there is no room."""
+    width, gap = _LETTER * len(name), _RADIUS + 5
+    for first in (x + gap, x - gap - width):
+        last = first + width
+        inside = first > _LEFT and last < _RIGHT
+        hides = any(
+            abs(y - at_y) < _LINE and first < right and left < last for left, right, at_y in taken
+        )
+        if inside and not hides:
+            return first, last
+    return None
 
 
 def _marker(point: Point, x: float, y: float) -> Markup:
@@ -153,11 +174,3 @@ def _marker(point: Point, x: float, y: float) -> Markup:
         element("circle", cx=x, cy=y, r=_RADIUS, class_="dot"),
         element("text", str(point.number), x=x, y=y + 3.6, class_="dot-text middle"),
     )
-
-
-def _name_beside(point: Point, x: float, y: float) -> Markup:
-    """The kernel's name, on the side where there is room."""
-    text = f"{point.name}, {rate_text(point.flop_per_s, 'FLOP/s')}"
-    right = x + _RADIUS + 5 + 6.5 * len(text) < _RIGHT
-    place = x + _RADIUS + 5 if right else x - _RADIUS - 5
-    return element("text", text, x=place, y=y + 4, class_="label" if right else "label end")

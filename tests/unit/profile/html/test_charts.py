@@ -11,7 +11,7 @@ from va100.profile.html.bars import part_bars, strip
 from va100.profile.html.markup import element, joined, picture
 from va100.profile.html.memory import memory_chart
 from va100.profile.html.occupancy import occupancy_charts
-from va100.profile.html.roofline import point_of, roofline
+from va100.profile.html.roofline import Point, point_of, roofline
 from va100.profile.html.scale import Linear, Logarithmic, powers_around
 from va100.profile.quantities import quantities
 from va100.work import Dim3
@@ -59,6 +59,11 @@ class TestBars:
         first, second = (float(w) for w in re.findall(r'width="([\d.]+)" height="14"', chart))
         assert first == pytest.approx(2 * second, rel=1e-3)
 
+    def test_a_share_near_the_end_is_told_inside_its_bar(self):
+        chart = part_bars({"a": 7.6e-6, "b": 2e-6}, 8e-6, "a")
+        assert 'class="bar-text end">95%' in chart
+        assert 'class="tick">25%' in chart
+
     def test_a_strip_has_a_row_a_stream_and_no_slice_without_width(self):
         chart = strip(report(work(), work()).events)
         assert chart.count('class="slice ') == 5
@@ -86,6 +91,19 @@ class TestRoofline:
     def test_without_operations_there_is_no_point(self):
         assert point_of(1, "copy", {"flop": 0.0, "dram_bytes": 5.0, "time_s": 1.0}, CHIP) is None
         assert "no kernel has a place on it" in roofline([], CHIP)
+
+    def test_a_name_goes_where_it_hides_no_point(self):
+        def point(number, intensity, rate=1e12):
+            return Point(number=number, name="kernel", intensity=intensity, flop_per_s=rate,
+                         roof="FP32", roof_flop_per_s=19.5e12)  # fmt: skip
+
+        def named(*points):
+            return re.findall(r'class="(label|label end)">kernel', roofline(points, CHIP))
+
+        assert named(point(1, 10.0)) == ["label"]
+        assert named(point(1, 900.0)) == ["label end"]
+        assert named(point(1, 10.0), point(2, 20.0)) == ["label end", "label"]
+        assert named(point(1, 10.0), point(2, 20.0, rate=1e11)) == ["label", "label"]
 
     def test_names_that_would_hide_each_other_are_left_to_the_numbers(self):
         found = quantities(launch(), CHIP)

@@ -129,6 +129,23 @@ def test_source_text_is_read_where_the_file_is(tmp_path):
     assert "none.cu:2" in made(report(work(lines=(gone,))))
 
 
+def test_columns_are_there_where_something_was_counted():
+    plain = made()
+    assert "sectors a request" in plain
+    assert "L1 hits" not in plain
+    hits = LINES[1].counters | {"l1_hit_sectors": 65536.0, "l1_load_sectors": 262144.0}
+    line = LineCounters(file="/src/saxpy.cu", line=12, counters=hits)
+    shown = made(report(work(lines=(line,))))
+    assert "L1 hits" in shown
+    assert '<td class="number">25%</td>' in shown
+
+
+def test_lines_of_ptx_say_how_to_get_the_sources():
+    line = LineCounters(file="", line=7, text="ret;", counters=LINES[0].counters)
+    assert "-lineinfo gives those of the source" in made(report(work(lines=(line,))))
+    assert "-lineinfo" not in made(report(work()))
+
+
 def test_many_kernels_are_all_in_the_table():
     full = report(*(work(kernel=f"k{i}", duration_s=1e-6 * (i + 1)) for i in range(45)))
     tree = Tree(made(full, ()))
