@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from va100.config import Settings
 from va100.errors import SetupError
-from va100.gpu.native import NATIVE_DIR
+from va100.gpu.native import NATIVE_DIR, NVCC_DIR, PTXAS
 
 INSTALL_NVCC: Final = "pip install 'va100[nvcc]'"
 INSTALL_HOST_COMPILER: Final = "apt-get install g++"
@@ -51,8 +51,13 @@ class Compiler:
 
 
 def find_program(name: str, settings: Settings) -> Path | None:
-    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels."""
-    found = shutil.which(name, path=settings.search_path)
+    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels.
+
+    Ours that stand before them in ``PATH`` are passed over.
+    """
+    ours = {str(NVCC_DIR), str(PTXAS.parent)}
+    places = [entry for entry in settings.search_path.split(os.pathsep) if entry not in ours]
+    found = shutil.which(name, path=os.pathsep.join(places))
     if found is not None:
         return Path(found)
     folders = [settings.cuda_home / "bin"] if settings.cuda_home is not None else []
