@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from va100.errors import SetupError
+from va100.gpu.native import NVCC_DIR, PTXAS
 from va100.spec.model import ChipSpec
 from va100.spec.names import close_names, find_models
 
@@ -178,8 +179,13 @@ class Settings:
 
 
 def find_program(name: str, settings: Settings) -> Path | None:
-    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels."""
-    found = shutil.which(name, path=settings.search_path)
+    """Look for a CUDA program: in ``PATH``, in ``CUDA_HOME``, in NVIDIA's Python wheels.
+
+    Ours that stand before them in ``PATH`` are passed over.
+    """
+    ours = {str(NVCC_DIR), str(PTXAS.parent)}
+    places = [entry for entry in settings.search_path.split(os.pathsep) if entry not in ours]
+    found = shutil.which(name, path=os.pathsep.join(places))
     if found is not None:
         return Path(found)
     folders = [settings.cuda_home / "bin"] if settings.cuda_home is not None else []
@@ -191,10 +197,8 @@ def find_program(name: str, settings: Settings) -> Path | None:
 
 
 def find_assembler(settings: Settings) -> Path | None:
-    """Look for NVIDIA's ``ptxas``: beside ``nvcc``, since what is first in ``PATH`` may be ours."""
-    compiler = find_program("nvcc", settings)
-    beside = compiler.resolve().with_name("ptxas") if compiler is not None else None
-    return beside if beside is not None and os.access(beside, os.X_OK) else None
+    """Look for NVIDIA's ``ptxas``."""
+    return find_program("ptxas", settings)
 
 
 def require_checkable(engine: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from va100.gpu.native import companions, library
+from va100.gpu.native import companions, library, runtimes
 
 _OURS: Final = frozenset({__file__, runpy.__file__, "<frozen runpy>"})
 
@@ -21,6 +21,7 @@ def main() -> None:
     """Hand over to the script."""
     library()
     companions()
+    runtimes()
     sys.excepthook = _tell
     script = sys.argv[1]
     sys.argv = sys.argv[1:]

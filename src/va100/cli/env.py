@@ -7,9 +7,8 @@ import shlex
 from dataclasses import replace
 
 from va100.cli.cmake import toolchain_file
-from va100.cli.environment import LIBRARY_PATH, additions
+from va100.cli.environment import additions, folders
 from va100.cli.options import add_gpu_options, chosen_settings
-from va100.gpu.native import NATIVE_DIR
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for name, value in additions(settings).items():
         print(f"export {name}={shlex.quote(value)}")
-    folder = shlex.quote(str(NATIVE_DIR))
-    print(f'export {LIBRARY_PATH}={folder}"${{{LIBRARY_PATH}:+:${LIBRARY_PATH}}}"')
+    for name, folder in folders(settings).items():
+        print(f'export {name}={shlex.quote(folder)}"${{{name}:+:${name}}}"')
     return 0

@@ -6,10 +6,20 @@ import sys
 from typing import Final
 
 from va100 import config
+from va100.cli import toolchain
 from va100.config import Settings
-from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR, PTXAS, library, nvrtcs, runtimes
+from va100.gpu.native import (
+    LIBRARY_NAME,
+    NATIVE_DIR,
+    NVCC_DIR,
+    PTXAS,
+    library,
+    nvrtcs,
+    runtimes,
+)
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
+PROGRAM_PATH: Final = "PATH"
 ASSEMBLER: Final = "TRITON_PTXAS_PATH"
 """Where Triton looks for its assembler."""
 COMPILERS: Final = "VA100_NVRTC"
@@ -20,7 +30,8 @@ def child_environment(settings: Settings) -> dict[str, str]:
     """Build the environment of a program that is to run on virtual GPUs."""
     environment = config.inherited()
     environment.update(additions(settings))
-    environment[LIBRARY_PATH] = _library_path(environment.get(LIBRARY_PATH, ""))
+    for name, folder in folders(settings).items():
+        environment[name] = _prepended(folder, environment.get(name, ""))
     return environment
 
 
@@ -46,7 +57,7 @@ def enable(settings: Settings) -> None:
 
 
 def additions(settings: Settings) -> dict[str, str]:
-    """Variables to set, all but the library path, which is to be extended.
+    """Variables to set, all but search paths, which are to be extended.
 
     A program without Python in it loads one to compile its kernels: this one.
     """
@@ -58,7 +69,21 @@ def additions(settings: Settings) -> dict[str, str]:
     if PTXAS.exists():
         added[ASSEMBLER] = str(PTXAS)
     added[COMPILERS] = ":".join(str(path) for path in nvrtcs())
+    nvcc = toolchain.find_program("nvcc", settings)
+    if nvcc is not None:
+        added["VA100_NVCC"] = str(nvcc.absolute())
     return added
+
+
+def folders(settings: Settings) -> dict[str, str]:
+    """Search paths to extend, each with the folder that goes first.
+
+    Where there is no nvcc, none is to be found.
+    """
+    first = {LIBRARY_PATH: str(NATIVE_DIR)}
+    if NVCC_DIR.is_dir() and toolchain.find_program("nvcc", settings) is not None:
+        first[PROGRAM_PATH] = str(NVCC_DIR)
+    return first
 
 
 def is_built() -> bool:
@@ -66,6 +91,6 @@ def is_built() -> bool:
     return (NATIVE_DIR / LIBRARY_NAME).exists()
 
 
-def _library_path(others: str) -> str:
-    folders = [folder for folder in others.split(":") if folder != str(NATIVE_DIR)]
-    return ":".join([str(NATIVE_DIR), *folders]) if any(folders) else str(NATIVE_DIR)
+def _prepended(first: str, others: str) -> str:
+    rest = [folder for folder in others.split(":") if folder != first]
+    return ":".join([first, *rest]) if any(rest) else first

@@ -23,6 +23,8 @@ RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 """The CUDA runtimes, under the names that programs linked with ``-cudart shared`` ask for."""
 PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
 """A ptxas that passes PTX on."""
+NVCC_DIR: Final = NATIVE_DIR / "nvcc"
+"""Folder of an nvcc that gives PTX where machine code alone is asked for."""
 _NVRTC_DIR: Final = NATIVE_DIR / "nvrtc"
 _NVRTC: Final = {
     "libnvrtc.so.12": Path("nvidia", "cuda_nvrtc", "lib"),
