@@ -6,8 +6,7 @@ import sys
 from typing import Final
 
 from va100 import config
-from va100.cli import toolchain
-from va100.config import Settings
+from va100.config import Settings, find_program
 from va100.gpu.native import (
     LIBRARY_NAME,
     NATIVE_DIR,
@@ -69,7 +68,7 @@ def additions(settings: Settings) -> dict[str, str]:
     if PTXAS.exists():
         added[ASSEMBLER] = str(PTXAS)
     added[COMPILERS] = ":".join(str(path) for path in nvrtcs())
-    nvcc = toolchain.find_program("nvcc", settings)
+    nvcc = find_program("nvcc", settings)
     if nvcc is not None:
         added["VA100_NVCC"] = str(nvcc.absolute())
     return added
@@ -81,7 +80,7 @@ def folders(settings: Settings) -> dict[str, str]:
     Where there is no nvcc, none is to be found.
     """
     first = {LIBRARY_PATH: str(NATIVE_DIR)}
-    if NVCC_DIR.is_dir() and toolchain.find_program("nvcc", settings) is not None:
+    if NVCC_DIR.is_dir() and find_program("nvcc", settings) is not None:
         first[PROGRAM_PATH] = str(NVCC_DIR)
     return first
 
