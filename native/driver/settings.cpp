@@ -84,6 +84,7 @@ Settings read() {
   s.workers = static_cast<unsigned>(number_of("VA100_WORKERS", 0, 0, 4096));
   s.shuffle = static_cast<unsigned>(number_of("VA100_SHUFFLE", 0, 0, 1 << 30));
   s.observe_ctas = static_cast<unsigned>(number_of("VA100_OBSERVE", 64, 0, 1 << 30));
+  s.nvrtcs = text_of("VA100_NVRTC", "");
   s.python_library = text_of("VA100_LIBPYTHON", "");
   s.python = text_of("VA100_PYTHON", "");
   s.check = tools_of(text_of("VA100_CHECK", ""));
