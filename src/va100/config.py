@@ -19,13 +19,12 @@ from va100.errors import SetupError
 from va100.gpu.native import NVCC_DIR, PTXAS
 from va100.spec.model import ChipSpec
 from va100.spec.names import close_names, find_models
+from va100.work import OBSERVED_CTAS
 
 DEFAULT_MODEL: Final = "A100-SXM4-80GB"
 MOST_GPUS: Final = 16
 MOST_WORKERS: Final = 4096
 MOST_SHUFFLE: Final = 1 << 30
-OBSERVED_CTAS: Final = 64
-"""CTAs of a launch that are observed where a program is profiled."""
 MOST_OBSERVED: Final = 1 << 30
 ENGINES: Final = ("jit", "reference")
 STRICT_WARP: Final = "strict-warp"

@@ -45,6 +45,10 @@ class Pipe(Enum):
     CONTROL = "control"
 
 
+OBSERVED_CTAS: Final = 64
+"""CTAs of a launch that are observed where a program is profiled."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """CTAs whose accesses go through models of the caches."""

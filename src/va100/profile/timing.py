@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from va100.config import OBSERVED_CTAS
 from va100.driver.checked import CheckedModule, checked_module
 from va100.driver.detail import counters_entry, estimate_entry
 from va100.driver.names import short_name
@@ -26,7 +25,7 @@ from va100.profile.launch import Launch
 from va100.ptx.program import Function, PtxModule
 from va100.ptx.verify import unsupported
 from va100.spec.model import ChipSpec
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling
+from va100.work import OBSERVED_CTAS, Counters, Dim3, KernelResources, LaunchConfig, Sampling
 
 Extent = int | Sequence[int]
 _MOST_GRID = (2**31 - 1, 65535, 65535)
