@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kLineBytes = 128, kSectorBytes = 32, kBanks = 32, kWordBytes = 4;
 constexpr uint32_t kEverySector = 0xf;
-constexpr size_t kMostKept = 1 << 20;  // accesses of a CTA until they are replayed early
+constexpr size_t kMostKept = 1 << 18;  // lines of a CTA until its accesses are replayed early
 
 enum Kind : uint32_t { kLoad, kStore, kAtomic };
 enum Space : uint32_t { kGeneric, kGlobal, kShared, kLocal };
@@ -234,7 +234,8 @@ class Recorder {
     warp.accesses.push_back({site, static_cast<uint8_t>(kind), (info >> 45 & 1) == 0,
                              static_cast<uint16_t>(count), warp.lines.size()});
     warp.lines.insert(warp.lines.end(), lines, lines + count);
-    if (++kept_ == kMostKept) replay();
+    kept_ += count;
+    if (kept_ >= kMostKept) replay();
   }
 
   void barrier() {

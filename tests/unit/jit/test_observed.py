@@ -210,3 +210,24 @@ def test_only_observed_ctas_run_and_stand_for_all(barrier: str) -> None:
     )
     assert got.l1_hit_sectors == pytest.approx(want.l1_hit_sectors)
     assert got.dram_write_sectors == pytest.approx(want.dram_write_sectors)
+
+
+def test_long_ctas_are_replayed_before_their_end() -> None:
+    # 9,000 turns of 32 lines each: more than is kept of a CTA.
+    body = """
+    mov.u32 %r5, 0;
+    mul.wide.u32 %d3, %r0, 128;
+    add.s64 %d4, %d60, %d3;
+AGAIN:
+    ld.global.u32 %r9, [%d4];
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p0, %r5, 9000;
+    @%p0 bra AGAIN;
+    ret;
+"""
+    counters = _run(
+        kernel("test", "u64", body), [np.zeros(32 * 32, np.uint32)], JitEngine(observe_ctas=EVERY)
+    )
+    assert counters.l1_load_sectors == 9000 * 32
+    assert counters.l1_hit_sectors == 8999 * 32
+    assert counters.dram_read_sectors == 32
