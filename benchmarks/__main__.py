@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import ptx_parser
+from benchmarks import driver_calls, ptx_parser
 from benchmarks.kernels import __main__ as kernels
 
 
@@ -33,7 +33,9 @@ def main() -> int:
         return missed
     print("\n### PTX parser\n")
     sys.argv[1:] = []
-    return ptx_parser.main() | missed
+    missed |= ptx_parser.main()
+    print("\n### Driver calls\n")
+    return driver_calls.main() | missed
 
 
 if __name__ == "__main__":

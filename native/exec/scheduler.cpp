@@ -523,8 +523,8 @@ void work(Launch *launch, bool launcher) {
 
 uint32_t worker_count(const va_launch *request, uint64_t cta_count, bool ordered) {
   if (ordered) return 1;
-  uint32_t workers = request->workers;
-  if (!workers) workers = std::max(1u, std::thread::hardware_concurrency());
+  static const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());  // reads a file
+  const uint32_t workers = request->workers ? request->workers : cores;
   return static_cast<uint32_t>(std::min<uint64_t>(workers, cta_count));
 }
 
