@@ -11,5 +11,5 @@ PROGRAM = "numba_kernels.py"
 
 def test_kernels():
     pytest.importorskip("numba.cuda", reason="needs numba-cuda")
-    assert len(cases_of(PROGRAM)) == 19
+    assert len(cases_of(PROGRAM)) == 20
     assert failures_of(PROGRAM) == []

@@ -352,6 +352,36 @@ def warp():
 
 
 @case
+def block_reduction():
+    """A sum by shuffles down each warp, then by the first; the last warp may have data in part."""
+
+    @cuda.jit(device=True)
+    def warp_sum(v):
+        for o in (16, 8, 4, 2, 1):
+            v += cuda.shfl_down_sync(0xFFFFFFFF, v, o)
+        return v
+
+    @cuda.jit
+    def k(x, y):
+        sums = cuda.shared.array(32, np.int32)
+        t, n = cuda.threadIdx.x, cuda.blockDim.x
+        v = warp_sum(x[t] if t < x.size else 0)
+        if t % 32 == 0:
+            sums[t // 32] = v
+        cuda.syncthreads()
+        if t < 32:
+            v = warp_sum(sums[t] if t < (n + 31) // 32 else 0)
+            if t == 0:
+                y[0] = v
+
+    for threads, size in ((256, 256), (256, 200), (192, 185)):
+        x = np.arange(size, dtype=np.int32) * 3 + 1
+        y = np.zeros(1, np.int32)
+        k[1, threads](x, y)
+        assert y[0] == x.sum(), (threads, size, y[0])
+
+
+@case
 def ufunc():
     @vectorize(["float32(float32,float32)"], target="cuda")
     def f(a, b):

@@ -51,7 +51,7 @@ FORMS: Final[tuple[Form, ...]] = (
          min_sm=70),
     _LSU("prefetch", "?global|local L1|L2", "m", anchor=_SECTION + "prefetch-prefetchu",
          since=(2, 0)),
-    _LSU("prefetch", "global L2::evict_last|L2::evict_normal", "m",
+    _LSU("prefetch", "?global L2::evict_last|L2::evict_normal", "m",
          anchor=_SECTION + "prefetch-prefetchu", since=(7, 4), min_sm=80),
     _LSU("prefetchu", "L1", "m", anchor=_SECTION + "prefetch-prefetchu", since=(2, 0)),
     _LSU("applypriority", "?global L2::evict_normal", "mi", anchor=_SECTION + "applypriority",
