@@ -143,9 +143,9 @@ def test_launches_are_chosen():
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("--racecheck-report", "hazard"), "hazard"),
-        (("--destroy-on-device-error", "kernel"), "kernel"),
-        (("--target-processes", "application-only"), "application-only"),
+        (("--padding", "32"), "to the byte of the nearest allocation"),
+        (("--generate-coredump",), "CUDA_ENABLE_COREDUMP_ON_EXCEPTION"),
+        (("--nvtx", "true"), "only false"),
         (("--check-device-heap", "no"), "--check-device-heap"),
         (("--launch-skip", "-1"), "-1"),
     ],
