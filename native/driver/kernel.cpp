@@ -221,6 +221,8 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function) {
 }
 
 CUresult cuFuncGetName(const char **name, CUfunction function) {
+  if (!function)
+    return CUDA_ERROR_INVALID_VALUE;
   *name = function_of(function).name.c_str();
   return CUDA_SUCCESS;
 }

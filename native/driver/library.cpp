@@ -192,6 +192,8 @@ CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel) {
+  if (!kernel)
+    return CUDA_ERROR_INVALID_VALUE;
   *name = kernel_of(kernel).name.c_str();
   return CUDA_SUCCESS;
 }

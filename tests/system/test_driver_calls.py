@@ -389,6 +389,13 @@ class TestModule:
             cuda.CtxSetCurrent(current)
             cuda.LibraryUnload(library)
 
+    def test_nothing_has_no_name(self):
+        with context() as cuda:
+            name = c_char_p()
+            for call in ("FuncGetName", "KernelGetName"):
+                assert cuda.code(call, byref(name), None) == INVALID_VALUE
+                assert cuda.code(call, byref(name), c_void_p(8)) == INVALID_HANDLE
+
     def test_a_link_of_one_module_is_that_module(self):
         with FakeCompiler((FakeKernel("k"),)).registered() as fake, context() as cuda:
             state, image, size = c_void_p(), c_void_p(), c_size_t()
