@@ -1,4 +1,5 @@
-// A ptxas that leaves PTX as it is: its output is its input, for a driver that compiles PTX.
+// A ptxas that leaves PTX as it is: its output is its input and a NUL, for a driver that compiles
+// PTX.
 //
 // Triton and others start `ptxas [options] INPUT -o OUTPUT` and load what it wrote.
 #include <cstdio>
@@ -40,6 +41,7 @@ int main(int count, char **words) {
   std::ifstream source(input, std::ios::binary);
   std::ofstream target(output, std::ios::binary);
   target << source.rdbuf();
+  target.put('\0'); // a driver takes text up to there, and XLA hands on the file and no more
   target.flush();
   if (source.is_open() && target.good()) return 0;
   std::fprintf(stderr, "ptxas of va100: cannot copy '%s' to '%s'\n", input, output.c_str());

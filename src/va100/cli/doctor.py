@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from va100 import config
-from va100.cli import environment, toolchain
+from va100.cli import environment, toolchain, xla
 from va100.cli.version import VERSION
 from va100.config import Settings, find_program
 from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
@@ -88,6 +88,8 @@ def installed(settings: Settings) -> Iterator[Check]:
         )
     yield from _compilers(settings)
     yield _nvrtc()
+    if xla.plugin() is not None:
+        yield _jax()
 
 
 def working(settings: Settings) -> Check:
@@ -184,6 +186,20 @@ def _nvrtc() -> Check:
         needed=False,
         detail=str(found or "not found; cuda.core compiles CUDA C++ with it"),
         remedy="pip install 'va100[nvrtc]'",
+    )
+
+
+def _jax() -> Check:
+    """Whether XLA, JAX's compiler, will come to our ptxas."""
+    foreign = xla.foreign_assembler()
+    return Check(
+        name="JAX",
+        ok=foreign is None,
+        needed=False,
+        detail=f"{foreign} makes machine code before ours is asked"
+        if foreign
+        else str(xla.plugin()),
+        remedy="pip uninstall nvidia-cuda-nvcc",
     )
 
 

@@ -6,15 +6,18 @@ import sys
 from typing import Final
 
 from va100 import config
+from va100.cli import xla
 from va100.config import Settings, find_program
 from va100.gpu.native import (
     LIBRARY_NAME,
     NATIVE_DIR,
     NVCC_DIR,
     PTXAS,
+    XLA_DIR,
     library,
     nvrtcs,
     runtimes,
+    xla_companions,
 )
 
 LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
@@ -49,6 +52,8 @@ def enable(settings: Settings) -> None:
     library()
     config.adopt(child_environment(settings))
     runtimes()
+    if xla.plugin() is not None:
+        xla_companions()
     # Only imported here: most verbs start programs and compile nothing themselves.
     from va100 import assembly  # noqa: PLC0415
 
@@ -71,18 +76,22 @@ def additions(settings: Settings) -> dict[str, str]:
     nvcc = find_program("nvcc", settings)
     if nvcc is not None:
         added["VA100_NVCC"] = str(nvcc.absolute())
-    return added
+    return added | xla.additions(config.inherited())
 
 
 def folders(settings: Settings) -> dict[str, str]:
-    """Search paths to extend, each with the folder that goes first.
+    """Search paths to extend, each with the folders that go first.
 
     Where there is no nvcc, none is to be found.
     """
-    first = {LIBRARY_PATH: str(NATIVE_DIR)}
+    libraries, programs = [NATIVE_DIR], []
     if NVCC_DIR.is_dir() and find_program("nvcc", settings) is not None:
-        first[PROGRAM_PATH] = str(NVCC_DIR)
-    return first
+        programs.append(NVCC_DIR)
+    if xla.plugin() is not None:
+        libraries.append(XLA_DIR)
+        programs.append(PTXAS.parent)
+    paths = {LIBRARY_PATH: libraries, PROGRAM_PATH: programs}
+    return {name: ":".join(map(str, places)) for name, places in paths.items() if places}
 
 
 def is_built() -> bool:
@@ -91,5 +100,5 @@ def is_built() -> bool:
 
 
 def _prepended(first: str, others: str) -> str:
-    rest = [folder for folder in others.split(":") if folder != first]
+    rest = [folder for folder in others.split(":") if folder not in first.split(":")]
     return ":".join([first, *rest]) if any(rest) else first

@@ -23,6 +23,8 @@ RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 """The CUDA runtimes, under the names that programs linked with ``-cudart shared`` ask for."""
 PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
 """A ptxas that passes PTX on."""
+XLA_DIR: Final = NATIVE_DIR / "xla"
+"""Folder of what XLA asks for at its start and goes without after that."""
 NVCC_DIR: Final = NATIVE_DIR / "nvcc"
 """Folder of an nvcc that gives PTX where machine code alone is asked for."""
 _NVRTC_DIR: Final = NATIVE_DIR / "nvrtc"
@@ -70,6 +72,12 @@ def runtimes() -> tuple[ctypes.CDLL, ...]:
     """
     paths = [NATIVE_DIR / name for name in RUNTIMES]
     return tuple(ctypes.CDLL(str(path)) for path in paths if path.exists())
+
+
+@functools.cache
+def xla_companions() -> tuple[ctypes.CDLL, ...]:
+    """Open what XLA asks for at its start, under the names it asks by, and keep it."""
+    return tuple(ctypes.CDLL(str(path)) for path in sorted(XLA_DIR.glob("lib*.so.*")))
 
 
 def _compilers() -> Iterator[ctypes.CDLL]:
