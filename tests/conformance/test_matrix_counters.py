@@ -13,6 +13,16 @@ from va100.spec.a100 import A100_SXM4_40GB
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Pipe
 
 
+@pytest.fixture(scope="module", params=["reference", "jit", "observed"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn, and the one that looks at what is really accessed."""
+    if request.param != "observed":
+        return request.getfixturevalue(request.param)
+    from va100.jit.engine import JitEngine  # the oracle is testable without LLVM
+
+    return JitEngine(observe_ctas=1 << 20)
+
+
 def _count(body: str, engine: Engine, arena: Arena, *, ctas: int = 1) -> Counters:
     text = f"""
 .version 8.0

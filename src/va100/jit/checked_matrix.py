@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from va100.jit import abi
 from va100.jit.access import address_value
 from va100.jit.context import Context
+from va100.jit.emit import Value
 from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Operation
 from va100.ptx.isa.tiles import moved_of, tiles_of
 from va100.ptx.types import PtxType, Space
 
+_WITH_STRIDE = 3
 _LOAD, _STORE = range(2)
 _ROWS, _ROW_WORDS, _WORD_SIZE = 8, 4, 2
 
@@ -41,24 +45,36 @@ def _tell_rows(c: Context, op: Operation) -> None:
 
 def _tell_tile(c: Context, op: Operation) -> None:
     """Every word that a lane moves."""
-    tile, walk = moved_of(op), walk_of(op)
     space = op.space or Space.GENERIC
-    stores = "store" in op.modifiers
+    size = (walk_of(op).bits // 8).bit_length() - 1
+    kind = _STORE if "store" in op.modifiers else _LOAD
+    for addresses in tile_words(c, op, *tile_place(c, op, space)):
+        _tell(c, addresses, c.lanes, (space, 1, size, kind))
+
+
+def tile_place(c: Context, op: Operation, space: Space) -> tuple[Value, Value | None]:
+    """Where a tile of ``wmma.load`` or ``wmma.store`` lies, and elements from line to line."""
     operands = c.instruction.operands
-    base = c.vector(address_value(c, operands[0 if stores else 1], space))
+    base = address_value(c, operands[0 if "store" in op.modifiers else 1], space)
+    if len(operands) < _WITH_STRIDE:
+        return base, None
+    return base, c.resized(c.read_sized(operands[2], PtxType.U32), 64)
+
+
+def tile_words(c: Context, op: Operation, base: Value, stride: Value | None) -> Iterator[str]:
+    """Addresses of each word that a lane moves, 32 lanes at a time."""
+    tile, walk = moved_of(op), walk_of(op)
+    start = c.vector(base)
     pitch = f"splat (i64 {walk.line_elements * tile.type.bits // 8})"
-    if len(operands) > 2:
-        stride = c.vector(c.resized(c.read_sized(operands[2], PtxType.U32), 64))
-        scaled = c.op(f"mul <32 x i64> {stride}, splat (i64 {tile.type.bits})")
+    if stride is not None:
+        scaled = c.op(f"mul <32 x i64> {c.vector(stride)}, splat (i64 {tile.type.bits})")
         pitch = c.op(f"lshr <32 x i64> {scaled}, splat (i64 3)")
-    size = (walk.bits // 8).bit_length() - 1
     for line, along in zip(walk.line.tolist(), walk.along.tolist(), strict=True):
         lines = ", ".join(f"i64 {v}" for v in line)
         steps = ", ".join(f"i64 {v * tile.type.bits // 8}" for v in along)
         down = c.op(f"mul <32 x i64> {pitch}, <{lines}>")
         across = c.op(f"add <32 x i64> {down}, <{steps}>")
-        addresses = c.op(f"add <32 x i64> {base}, {across}")
-        _tell(c, addresses, c.lanes, (space, 1, size, _STORE if stores else _LOAD))
+        yield c.op(f"add <32 x i64> {start}, {across}")
 
 
 def _tell(c: Context, addresses: str, lanes: str, access: tuple[Space, int, int, int]) -> None:

@@ -13,8 +13,10 @@ from typing import Final
 
 from va100.jit import abi
 from va100.jit.access import address_value, effective_space
+from va100.jit.checked_matrix import tile_place, tile_words
 from va100.jit.context import Context
 from va100.jit.emit import Value
+from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Operation
 from va100.ptx.isa.tiles import tiles_of
 from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
@@ -98,18 +100,46 @@ def _rows(c: Context, op: Operation) -> None:
     _tell(c, _Told(space, _LOAD, _ROW_BYTES), address, lanes)
 
 
+def _tile(c: Context, op: Operation) -> None:
+    """``wmma.load`` and ``wmma.store``: a request for each word of a lane."""
+    if "mma" in op.modifiers:
+        return
+    space = effective_space(op)
+    base, stride = tile_place(c, op, space)
+    kind = _STORE if "store" in op.modifiers else _LOAD
+    told = _Told(space, kind, walk_of(op).bits // 8)
+    past = _if_observed(c)
+    for addresses in tile_words(c, op, replace(base), replace(stride) if stride else None):
+        _call(c, told, addresses, c.lanes)
+    _go_on(c, past)
+
+
 def _tell(c: Context, told: _Told, address: Value, lanes: str) -> None:
+    past = _if_observed(c)
+    _call(c, told, c.vector(replace(address)), lanes)
+    _go_on(c, past)
+
+
+def _if_observed(c: Context) -> str:
+    """Begin what only observed CTAs do; what is computed there must not be kept."""
     tell, past = c.name("tell"), c.name("told")
     on = c.op(f"icmp ne i64 {c.field(abi.OBSERVED, 'i64')}, 0")
     c.line(f"br i1 {on}, label %{tell}, label %{past}, !prof !1")
     c.label(tell)
+    return past
+
+
+def _go_on(c: Context, past: str) -> None:
+    c.line(f"br label %{past}")
+    c.label(past)
+
+
+def _call(c: Context, told: _Told, addresses: str, lanes: str) -> None:
     where = c.array("i64")
-    c.line(f"store <32 x i64> {c.vector(replace(address))}, ptr {where}, align 64")
+    c.line(f"store <32 x i64> {addresses}, ptr {where}, align 64")
     info = c.site | told.bits << 32
     c.declare("va_h_observe", "declare void {}(ptr, i64, i32, ptr) cold")
     c.line(f"call void @va_h_observe(ptr %w, i64 {info}, i32 {lanes}, ptr {where})")
-    c.line(f"br label %{past}")
-    c.label(past)
 
 
 _TELLERS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
@@ -120,4 +150,5 @@ _TELLERS: Final[Mapping[str, Callable[[Context, Operation], None]]] = {
     "red": _atomic,
     "cp": _copy,
     "ldmatrix": _rows,
+    "wmma": _tile,
 }

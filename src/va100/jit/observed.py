@@ -117,11 +117,12 @@ def observed_costs(
 def _with(cost: BlockCost, seen: Sequence[int], issues: float, scale: float) -> BlockCost:
     """Per execution of the block, as far as the whole launch's executions tell."""
     executions, _, sectors, wavefronts, lines, l1_hits, l2_sectors, l2_hits = seen
-    store = bool(cost.store_requests or cost.shared_store_requests)
+    store = next(iter(cost.opcodes)).startswith(("st.", "wmma.store."))
+    shared_store = store or bool(cost.shared_store_requests)
     is_global, atomic = bool(cost.global_requests), bool(cost.atomics)
     amounts = {
         "wavefronts": wavefronts,
-        "store_wavefronts": wavefronts if store else 0,
+        "store_wavefronts": wavefronts if shared_store else 0,
         "sectors": sectors if is_global else 0,
         "store_sectors": sectors if is_global and store else 0,
         "local_sectors": 0 if is_global or atomic else sectors,
@@ -133,8 +134,9 @@ def _with(cost: BlockCost, seen: Sequence[int], issues: float, scale: float) -> 
         "l2_hit_sectors": l2_hits,
         "dram_read_sectors": 0 if store else l2_sectors - l2_hits,
     }
-    # Without a guard each execution of the block is one; with one only some are.
-    each = scale / issues if cost.guarded else 1 / executions
+    # Without a guard each execution of the block makes its requests; with one only some do.
+    requests = max(cost.global_requests + cost.shared_requests + cost.atomics, 1)
+    each = scale / issues if cost.guarded else requests / executions
     return replace(
         cost,
         sectors=0, store_sectors=0, wavefronts=0, store_wavefronts=0, unknown=0,

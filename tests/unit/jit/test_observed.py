@@ -231,3 +231,30 @@ AGAIN:
     assert counters.l1_load_sectors == 9000 * 32
     assert counters.l1_hit_sectors == 8999 * 32
     assert counters.dram_read_sectors == 32
+
+
+COPY = """
+    mul.wide.u32 %d3, %r0, 16;
+    add.s64 %d4, %d60, %d3;
+    and.b32 %r5, %r0, 31;
+    mul.lo.u32 %r5, %r5, {pitch};
+    mov.u32 %r6, tile;
+    add.u32 %r5, %r5, %r6;
+    cp.async.{how}.shared.global [%r5], [%d4], 16;
+    cp.async.wait_all;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("pitch", "turns"), [(16, 4), (32, 8), (128, 32)])
+@pytest.mark.parametrize("how", ["ca", "cg"])
+def test_asynchronous_copies_read_and_write(how: str, pitch: int, turns: int) -> None:
+    text = kernel(
+        "test", "u64", COPY.format(pitch=pitch, how=how),
+        before=".shared .align 16 .b8 tile[4096];",
+    )  # fmt: skip
+    counters = _run(text, [np.zeros(4 * 64, np.uint32)], JitEngine(observe_ctas=EVERY), block=(64,))
+    assert (counters.global_requests, counters.global_sectors) == (2, 32)
+    assert (counters.shared_store_requests, counters.shared_store_wavefronts) == (2, 2 * turns)
+    assert counters.l2_sectors == counters.dram_read_sectors == 32
+    assert counters.l2_store_sectors == 0
