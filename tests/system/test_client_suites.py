@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from client_suites.attempts import Attempt, Record, outcomes
 from client_suites.run import table
 from client_suites.suites import SUITES, Suite, files_of, reason_of
+
+TOOLS = str(Path(__file__).resolve().parents[2] / "tools")
 
 SUITE = """
 import ctypes, os, signal
@@ -56,9 +61,38 @@ def test_comes_after():
 """
 
 
-def attempt(folder, name, share=1):
-    words = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:socket", name)
-    return Attempt(arguments=words, folder=folder, variables={}, gpus=1, share=share, limit_s=10.0)
+TENSORS = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def scaled(x, y, size, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values = tl.load(x + at, mask=at < size)
+    tl.store(y + at, values * factor, mask=at < size)
+
+def test_kernels_read_and_write_tensors():
+    x = torch.arange(100, device="cuda", dtype=torch.float32)
+    y = torch.empty_like(x)
+    before = y.zero_().cpu()
+    scaled[(1,)](x, y, 100, 3.0, BLOCK=128)
+    assert torch.equal(y, torch.arange(100) * 3.0)
+    assert before.sum() == 0, "a copy is a copy"
+    assert torch.cuda.get_device_capability() == (8, 0)
+
+def test_what_a_kernel_does_wrong_is_found():
+    x = torch.ones(16, device="cuda")
+    scaled[(1,)](x, x, 1 << 20, 2.0, BLOCK=1 << 18)
+"""
+
+
+def attempt(folder, name, share=1, words=(), limit_s=10.0):
+    words = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:socket", *words, name)
+    variables = {"PYTHONPATH": os.pathsep.join([TOOLS, *sys.path]), "TRITON_CACHE_DIR": str(folder)}
+    return Attempt(
+        arguments=words, folder=folder, variables=variables, gpus=1, share=share, limit_s=limit_s
+    )
 
 
 def ran(folder, text, **options):
@@ -99,6 +133,18 @@ class TestOutcomes:
         found = ran(tmp_path, text, share=4)
         assert 0 < len(found) < 40
         assert ran(tmp_path, text, share=4).keys() == found.keys()
+
+
+def test_tensors_of_a_pytorch_for_cpus_lie_on_the_virtual_gpu(tmp_path):
+    pytest.importorskip("torch", reason="needs PyTorch")
+    pytest.importorskip("triton", reason="needs Triton")
+    words = ("-p", "client_suites.torch_device")
+    found = ran(tmp_path, TENSORS, words=words, limit_s=200.0)
+    assert {name: record.outcome for name, record in found.items()} == {
+        "test_kernels_read_and_write_tensors": "passed",
+        "test_what_a_kernel_does_wrong_is_found": "failed",
+    }
+    assert "ILLEGAL_ADDRESS" in found["test_what_a_kernel_does_wrong_is_found"].text
 
 
 class TestTable:

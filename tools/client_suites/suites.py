@@ -74,6 +74,10 @@ _TRITON: Final = (
         r"test_reduce\[.*-None-True\]|FileCheck",
         "the suite, which is a few days older than the library",
     ),
+    (
+        r"test_simple_matmul\[.*-float16-float16\](.|\n)*Mismatched elements: 1 /",
+        "half-precision sums of numbers that PyTorch for CPUs draws",
+    ),
     _MACHINE_CODE,
 )
 
