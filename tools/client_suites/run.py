@@ -68,7 +68,7 @@ def _run(suite: Suite, args: argparse.Namespace, out: Path) -> None:
 
 def _variables() -> dict[str, str]:
     """What the client's process needs besides what ``va100 run`` sets."""
-    paths = [str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(ROOT / "tools"), os.environ.get("PYTHONPATH", ""), str(ROOT / "src")]
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
