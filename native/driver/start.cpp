@@ -106,9 +106,8 @@ void add_device(Driver &d, int ordinal, int seat) {
 std::atomic<bool> g_forked{false};
 
 void forget_after_fork() {
-  Driver &d = driver();
-  g_forked.store(d.initialised.load());
-  d.initialised.store(false);
+  if (driver().initialised.exchange(false))
+    g_forked.store(true); // and stays so in the child's own children
 }
 
 CUresult start() {

@@ -138,6 +138,7 @@ class TestFork:
             NOT_INITIALIZED,
         )
         assert lines["fork after"] == str(answers)
+        assert lines["fork of a fork"] == str(answers)
 
     def test_spawned_processes_and_the_parent_go_on(self, lines):
         assert lines["spawn after"] == "0"

@@ -25,6 +25,10 @@ def answers(queue):
     )
 
 
+def answers_of_a_child(queue):
+    queue.put(child("fork", answers))
+
+
 def works(queue):
     queue.put(selftest.main())
 
@@ -42,6 +46,7 @@ if __name__ == "__main__":
     print("fork before:", child("fork", works), flush=True)
     print("here:", selftest.main(), flush=True)
     print("fork after:", child("fork", answers), flush=True)
+    print("fork of a fork:", child("fork", answers_of_a_child), flush=True)
     print("spawn after:", child("spawn", works), flush=True)
     print("here again:", selftest.main(), flush=True)
     sys.stdout.flush()
