@@ -131,7 +131,7 @@ def estimate(
         occupancy=fit,
         wave_count=waves,
         parts=tuple(parts),
-        assumed=_assumed(counters, resources),
+        assumed=_assumed(counters, resources, fit),
     )
 
 
@@ -193,9 +193,9 @@ def _pipe_s(pipe: Pipe, cycles: float, chip: ChipSpec) -> float:
     return cycles / (chip.boost_clock_hz * reached)
 
 
-def _assumed(counters: Counters, resources: KernelResources) -> tuple[str, ...]:
+def _assumed(counters: Counters, resources: KernelResources, fit: Occupancy) -> tuple[str, ...]:
     notes = []
-    if resources.registers_estimated:
+    if resources.registers_estimated and fit.limiter is Limiter.REGISTERS:
         notes.append("registers estimated from values alive at once; ptxas was not asked")
     moved = counters.global_load_bytes + counters.global_store_bytes
     if counters.sampled_fraction == 0:

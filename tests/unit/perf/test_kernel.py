@@ -178,6 +178,12 @@ class TestEstimate:
         (note,) = estimate(reused, line(256), RESOURCES, CHIP).assumed
         assert note.startswith("reuse taken as perfect")
 
+    @pytest.mark.parametrize(("registers", "told"), [(32, False), (80, True)])
+    def test_an_estimate_of_registers_is_said_where_it_limits(self, registers, told):
+        needs = KernelResources(registers_per_thread=registers, registers_estimated=True)
+        assumed = estimate(saxpy(256), line(256), needs, CHIP).assumed
+        assert any("registers" in note for note in assumed) is told
+
     def test_no_fit_is_refused_by_name(self):
         greedy = KernelResources(registers_per_thread=65)
         config = LaunchConfig(grid=Dim3(1), block=Dim3(1024))
