@@ -25,3 +25,10 @@ static_assert(offsetof(va_warp, regions) == 136);
 static_assert(offsetof(va_warp, observed) == 144);
 static_assert(sizeof(va_region) == 32);
 static_assert(offsetof(va::Warp, view) == 0, "machine code's pointer is also the scheduler's");
+
+extern "C" VA_EXPORT uint64_t va_exec_layout(void);
+
+// Sizes of what Python and machine code share, so that a build of other sources is noticed.
+uint64_t va_exec_layout(void) {
+  return uint64_t{sizeof(va_launch)} << 32 | sizeof(va_variant) << 16 | sizeof(va_warp);
+}

@@ -26,6 +26,7 @@ STACK_LIMIT: Final = 120
 CLOCK: Final = 128
 REGIONS: Final = 136
 OBSERVED: Final = 144
+VIEW_BYTES: Final = 152
 
 REGION_BYTES: Final = 32
 REGION_ROOM: Final = 8

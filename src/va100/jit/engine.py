@@ -42,7 +42,14 @@ from va100.jit.count import (
 )
 from va100.jit.faults import describe_fault
 from va100.jit.lines import LineCost, block_sums, line_costs, line_counters
-from va100.jit.native import Launch, Variant, release_child, take_children, take_output
+from va100.jit.native import (
+    Launch,
+    Variant,
+    release_child,
+    require_layout,
+    take_children,
+    take_output,
+)
 from va100.jit.observed import (
     Observation,
     observed_costs,
@@ -243,6 +250,7 @@ class JitEngine:
         assembler: Assembler | None = None,
     ) -> None:
         self._lib = library()
+        require_layout(self._lib)
         self._lib.va_exec_helper.argtypes = (ctypes.c_char_p,)
         self._lib.va_exec_helper.restype = ctypes.c_uint64
         self._cache = ObjectCache(cache_folder)

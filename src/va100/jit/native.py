@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
+from va100.errors import SetupError
+from va100.jit import abi
+
 _U32, _U64 = ctypes.c_uint32, ctypes.c_uint64
 
 
@@ -75,6 +78,24 @@ class Launch(ctypes.Structure):
         ("counters", ctypes.POINTER(_U64)),
         ("fault", Fault),
     )
+
+
+def require_layout(lib: ctypes.CDLL) -> None:
+    """Refuse a native core that was built from other sources.
+
+    Raises
+    ------
+    SetupError
+    """
+    sizes = ctypes.sizeof(Launch) << 32 | ctypes.sizeof(Variant) << 16 | abi.VIEW_BYTES
+    tell = getattr(lib, "va_exec_layout", None)
+    if tell is not None:
+        tell.restype = _U64
+    if tell is None or tell() != sizes:
+        raise SetupError(
+            "the native core was built from other sources than this Python part",
+            remedy="make setup",
+        )
 
 
 def take_output(lib: ctypes.CDLL) -> bytes:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from va100.errors import SetupError
+from va100.gpu.native import library
 from va100.jit import abi
+from va100.jit.native import require_layout
 
 
 def _asserted(root: Path) -> dict[str, int]:
@@ -32,3 +37,14 @@ def test_flags(root: Path) -> None:
         ("VA_FAULT_DEADLOCK", abi.FAULT_DEADLOCK),
     ):
         assert re.search(rf"{name} = {value}\b", header), name
+
+
+def test_a_core_of_other_sources_is_refused() -> None:
+    require_layout(library())
+
+    class Other:
+        va_exec_layout = staticmethod(lambda: 1)
+
+    for other in (Other(), object()):
+        with pytest.raises(SetupError, match="other sources"):
+            require_layout(other)
