@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 import sys
 import tempfile
 from collections import deque
@@ -32,7 +31,7 @@ from va100.check.saved import SavedRun, report_xml
 from va100.check.session import read_findings
 from va100.check.suppress import read_rules, rule_for, split
 from va100.cli import environment, sanitizer, target
-from va100.cli.options import add_gpu_options, chosen_settings
+from va100.cli.options import add_gpu_options, add_program, chosen_settings
 from va100.cli.process import execute
 from va100.config import KEEP_CONTEXT, ONLY_CHILD_OF, STRICT_WARP, require_checkable
 from va100.errors import SetupError
@@ -73,15 +72,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_kernel_options(parser)
     _add_report_options(parser)
     sanitizer.add_options(parser)
-    parser.add_argument(
-        "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
-    )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
-    )
-    parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
-    )
+    add_program(parser, ".cu file, .py file or executable")
+
+
+def _add_yes_no(parser: argparse.ArgumentParser, name: str, default: str, what: str) -> None:
+    parser.add_argument(name, choices=sanitizer.YES_NO, default=default, help=what)
 
 
 def _add_tool_options(parser: argparse.ArgumentParser) -> None:
@@ -106,17 +101,9 @@ def _add_tool_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="votes and shuffles order no memory, as the memory model has it",
     )
-    parser.add_argument(
-        "--racecheck-memcpy-async",
-        choices=("yes", "no"),
-        default="yes",
-        help="no: leave out races with cp.async",
-    )
-    parser.add_argument(
-        "--check-api-memory-access",
-        choices=("yes", "no"),
-        default="yes",
-        help="no: initcheck leaves out copies to the host",
+    _add_yes_no(parser, "--racecheck-memcpy-async", "yes", "no: leave out races with cp.async")
+    _add_yes_no(
+        parser, "--check-api-memory-access", "yes", "no: initcheck leaves out copies to the host"
     )
     parser.add_argument(
         "--initcheck-address-space",
@@ -193,12 +180,7 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
     _add_form_options(parser)
     parser.add_argument("--save", metavar="FILE", help="keep all that was found in a file")
     parser.add_argument("--read", metavar="FILE", help="report what was kept, and run nothing")
-    parser.add_argument(
-        "--xml",
-        choices=("yes", "no"),
-        default="no",
-        help="write the report as XML (default: no; --xml alone: yes)",
-    )
+    _add_yes_no(parser, "--xml", "no", "write the report as XML (default: no; --xml alone: yes)")
     parser.add_argument("--log-file", metavar="FILE", help="write the report there instead")
     parser.add_argument(
         "--json",
@@ -222,26 +204,24 @@ def _add_form_options(parser: argparse.ArgumentParser) -> None:
         help="races by pairs of source lines, each with a count and a witness; as the hazard that "
         "the witness saw; or both ways (default: analysis)",
     )
-    parser.add_argument(
-        "--strip-paths", choices=("yes", "no"), default="no", help="tell of files without folders"
-    )
+    _add_yes_no(parser, "--strip-paths", "no", "tell of files without folders")
     parser.add_argument(
         "--prefix", metavar="TEXT", default=BAR, help=f"what lines begin with (default: {BAR})"
     )
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="say nothing where nothing was found"
     )
-    parser.add_argument(
+    _add_yes_no(
+        parser,
         "--check-exit-code",
-        choices=("yes", "no"),
-        default="yes",
-        help="say so when the program itself ends with a status other than 0 (default: yes)",
+        "yes",
+        "say so when the program itself ends with a status other than 0 (default: yes)",
     )
-    parser.add_argument(
+    _add_yes_no(
+        parser,
         "--require-cuda-init",
-        choices=("yes", "no"),
-        default="no",
-        help="yes: a program that uses no CUDA is an error (default: no)",
+        "no",
+        "yes: a program that uses no CUDA is an error (default: no)",
     )
 
 
@@ -254,7 +234,7 @@ def spelled_out(words: Sequence[str]) -> list[str]:
         if word == "--json":
             rewritten.append(f"--json={STANDARD_OUTPUT}")
         elif word == "--xml":
-            given = rest and rest[0] in ("yes", "no")
+            given = rest and rest[0] in sanitizer.YES_NO
             rewritten.append(f"--xml={rest.popleft() if given else 'yes'}")
         else:
             rewritten.append(word)
@@ -303,8 +283,7 @@ def _run_target(args: argparse.Namespace) -> tuple[int, SavedRun]:
     require_checkable(settings.engine)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    flags = shlex.split(args.nvcc_flags)
-    started = target.command(args.target, args.arguments, flags, settings)
+    started = target.command(args.target, args.arguments, args.nvcc_flags, settings)
     _refuse_static_runtime(started[0])
     with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
         report = Path(scratch, "findings")

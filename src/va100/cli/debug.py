@@ -6,13 +6,12 @@ The debugger itself runs inside the program (:mod:`va100.debug.session`); here i
 from __future__ import annotations
 
 import argparse
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from va100.cli import environment, target
-from va100.cli.options import add_gpu_options, chosen_settings
+from va100.cli.options import add_gpu_options, add_program, chosen_settings
 from va100.cli.process import execute
 from va100.debug.core import read_core
 from va100.debug.session import TERMINAL, Session
@@ -48,17 +47,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="compile a .cu file as `va100 run` does: lines are known, variables are not",
     )
     parser.add_argument(
-        "--nvcc-flags", metavar="FLAGS", default="", help="more flags for nvcc, in one word"
-    )
-    parser.add_argument(
         "--core", metavar="FILE", help="look at a core dump that `va100 run --dump FILE` wrote"
     )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
-    )
-    parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
-    )
+    add_program(parser, ".cu file, .py file or executable")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
     settings = chosen_settings(args)
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    flags = shlex.split(args.nvcc_flags)
-    if not args.optimised:
-        flags = ["-G", *flags]
+    flags = args.nvcc_flags if args.optimised else ["-G", *args.nvcc_flags]
     started = target.command(args.target, args.arguments, flags, settings)
     if target.links_static_runtime(Path(started[0])):
         raise SetupError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import replace
 
 from va100.config import MOST_GPUS, Settings, model_name
@@ -21,6 +22,21 @@ def add_gpu_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_gpu_count,
         help=f"count of virtual GPUs, 1 to {MOST_GPUS} (default: VA100_GPUS, else 1)",
+    )
+
+
+def add_program(parser: argparse.ArgumentParser, target: str) -> None:
+    """Add the program that is run, its arguments, and what it is compiled with."""
+    parser.add_argument(
+        "--nvcc-flags",
+        metavar="FLAGS",
+        type=_shell_words,
+        default=[],
+        help="more flags for nvcc, in one word",
+    )
+    parser.add_argument("target", metavar="TARGET", nargs="?", help=target)
+    parser.add_argument(
+        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
     )
 
 
@@ -44,3 +60,10 @@ def _gpu_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_GPUS:
         raise argparse.ArgumentTypeError(f"{text} is no count from 1 to {MOST_GPUS}")
     return int(text)
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from va100.cli import environment, target
-from va100.cli.options import add_gpu_options, chosen_settings
+from va100.cli.options import add_gpu_options, add_program, chosen_settings
 from va100.cli.process import execute
 from va100.cli.terminal import columns
 from va100.config import Settings
@@ -71,19 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_formats(parser)
     _add_judgement(parser)
     parser.add_argument("--quiet", action="store_true", help="print no report")
-    parser.add_argument(
-        "--nvcc-flags",
-        metavar="FLAGS",
-        type=_shell_words,
-        default=[],
-        help="more flags for nvcc, in one word",
-    )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help=".cu file, .py file, executable or saved run"
-    )
-    parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
-    )
+    add_program(parser, ".cu file, .py file, executable or saved run")
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -340,10 +327,3 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no count")
     return int(text)
-
-
-def _shell_words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error

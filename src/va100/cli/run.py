@@ -6,7 +6,6 @@ The program keeps its standard input, output and status; the table goes to stand
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final, TextIO, cast
 
 from va100.cli import environment, target
-from va100.cli.options import add_gpu_options, chosen_settings
+from va100.cli.options import add_gpu_options, add_program, chosen_settings
 from va100.cli.process import execute
 from va100.cli.terminal import columns
 from va100.config import MOST_SHUFFLE
@@ -69,19 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "of standard output, and what the program prints goes to standard error",
     )
     parser.add_argument("--quiet", action="store_true", help="print no table")
-    parser.add_argument(
-        "--nvcc-flags",
-        metavar="FLAGS",
-        type=_shell_words,
-        default=[],
-        help="more flags for nvcc, in one word",
-    )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help=".cu file, .py file or executable"
-    )
-    parser.add_argument(
-        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="for the program"
-    )
+    add_program(parser, ".cu file, .py file or executable")
 
 
 def _seed(text: str) -> int:
@@ -204,13 +191,6 @@ def _warn(started: Sequence[str], args: argparse.Namespace) -> None:
             f"va100 run: {astray[0]} stands after {args.target}, so the program gets it; "
             "va100's own options stand before\n"
         )
-
-
-def _shell_words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
 
 
 def _target_place(words: Sequence[str]) -> int | None:

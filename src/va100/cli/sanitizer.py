@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 _NUMBER: Final = "N"
-_YES_NO: Final = ("yes", "no")
+YES_NO: Final = ("yes", "no")
 
 NEEDLESS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
-    "--backtrace-short": (_YES_NO, "callers are not told"),
-    "--check-bulk-copy": (_YES_NO, "the A100 has no bulk copies"),
-    "--check-warpgroup-mma": (_YES_NO, "the A100 has no warpgroup instructions"),
+    "--backtrace-short": (YES_NO, "callers are not told"),
+    "--check-bulk-copy": (YES_NO, "the A100 has no bulk copies"),
+    "--check-warpgroup-mma": (YES_NO, "the A100 has no warpgroup instructions"),
     "--force-blocking-launches": ("", "checked launches run one after another"),
     "--force-synchronization-limit": (_NUMBER, "findings are told after each launch"),
     "--ignore-getprocaddress-notfound": ("", "what calls answer is not told"),

@@ -223,9 +223,18 @@ class TestRun:
         assert ended.value.code == 2
         assert "1 to 16" in capsys.readouterr().err
 
-    def test_unbalanced_quotes(self, capsys):
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["run", "--nvcc-flags", "-D'x"],
+            ["profile", "--nvcc-flags", "-D'x"],
+            ["check", "--nvcc-flags=-D'x"],
+            ["debug", "--nvcc-flags=-D'x"],
+        ],
+    )
+    def test_unbalanced_quotes(self, words, capsys):
         with pytest.raises(SystemExit) as ended:
-            main(["run", "--nvcc-flags", "-D'x", "x.cu"])
+            main([*words, "x.cu"])
         assert ended.value.code == 2
         assert "quotation" in capsys.readouterr().err
 
