@@ -374,6 +374,7 @@ bool observes(const Launch *launch, uint64_t index) {
 }
 
 void begin_observing(Cta *cta) {
+  if (!cta->worker->launch->memory) return;
   const bool on = observes(cta->worker->launch, cta->index);
   if (on) cta->recorder.reset(new Recorder(cta));
   for (Warp &warp : cta->warps) warp.view.observed = on;

@@ -161,7 +161,7 @@ void begin(Cta *cta, uint64_t index) {
   Launch *launch = cta->worker->launch;
   number(cta, index, Place(launch->request, index), cta->warps.size());
   clear_shared(cta);
-  if (launch->memory) begin_observing(cta);
+  begin_observing(cta);
   cta->live_warps = launch->warps_per_cta;
   for (Barrier &b : cta->barriers) b = Barrier{};
   for (Warp &warp : cta->warps) {
@@ -203,7 +203,7 @@ void run_chunk(Cta *cta, uint64_t first, uint64_t last) {
     number(cta, index, place, 1);
     cta->warps[0].view.more = count - 1;
     clear_shared(cta);
-    if (launch->memory) begin_observing(cta);
+    begin_observing(cta);
     enter(&cta->warps[0].view, launch->warps_per_cta);
     end_observing(cta);
     place.step(request, count);
@@ -219,7 +219,7 @@ void run_shuffled(Cta *cta, uint64_t first, uint64_t last) {
     if (left_out(launch, index)) continue;
     number(cta, index, Place(request, index), cta->warps.size());
     clear_shared(cta);
-    if (launch->memory) begin_observing(cta);
+    begin_observing(cta);
     Order order(launch->warps_per_cta, request->shuffle + index);
     for (uint32_t i = 0; i < launch->warps_per_cta; i++)
       request->variant->enter(&cta->warps[order(i)].view, 1);

@@ -18,7 +18,7 @@ from va100.config import (
     CHECK_MANNERS,
     STRICT_WARP,
     Settings,
-    find_assembler,
+    find_program,
     program_name,
 )
 from va100.driver.compile import Backend, Compiler
@@ -76,7 +76,7 @@ def _jit(settings: Settings) -> JitEngine:
 
 def _assembler(settings: Settings) -> Assembler | None:
     """What tells a profile's registers; runs without one take an estimate, which is quick."""
-    path = find_assembler(settings) if settings.profile else None
+    path = find_program("ptxas", settings) if settings.profile else None
     if path is None:
         return None
     from va100.profile.assembled import Assembler as Found  # noqa: PLC0415

@@ -195,11 +195,6 @@ def find_program(name: str, settings: Settings) -> Path | None:
     return None
 
 
-def find_assembler(settings: Settings) -> Path | None:
-    """Look for NVIDIA's ``ptxas``."""
-    return find_program("ptxas", settings)
-
-
 def require_checkable(engine: str) -> None:
     """Refuse to check what is interpreted: the checker is told by machine code.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from va100.jit.function import LOWERINGS
+from va100.jit.lowerings import LOWERINGS
 from va100.ptx.isa import ISA
 from va100.ptx.isa.form import Family
 from va100.reference.evaluate import EVALUATE

@@ -51,20 +51,21 @@ def tell(c: Context, op: Operation) -> None:
 # ------------------------------------------------------------------ accesses
 
 
-def _elements(operand: Operand | None) -> tuple[Operand | None, ...]:
+def elements(operand: Operand | None) -> tuple[Operand | None, ...]:
+    """The parts of a vector, or the one that is none."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
 def _tell_load(c: Context, op: Operation) -> None:
-    if op.space is not Space.PARAM or not _names_parameter(c.instruction.operands[1]):
-        count = len(_elements(c.instruction.operands[0]))
+    if op.space is not Space.PARAM or not names_parameter(c.instruction.operands[1]):
+        count = len(elements(c.instruction.operands[0]))
         _tell_access(c, op, c.instruction.operands[1], _LOAD, count, ())
 
 
 def _tell_store(c: Context, op: Operation) -> None:
     if op.space is Space.PARAM:
         return
-    sources = _elements(c.instruction.operands[1])
+    sources = elements(c.instruction.operands[1])
     _tell_access(c, op, c.instruction.operands[0], _STORE, len(sources), sources)
 
 
@@ -74,7 +75,8 @@ def _tell_atomic(c: Context, op: Operation) -> None:
     _tell_access(c, op, where, _ATOMIC if returns else _REDUCTION, op.vector, ())
 
 
-def _names_parameter(operand: Operand | None) -> bool:
+def names_parameter(operand: Operand | None) -> bool:
+    """Whether a ``.param`` access is of the parameter block itself."""
     return isinstance(operand, Address) and isinstance(operand.base, Symbol)
 
 

@@ -12,6 +12,7 @@ from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Operation
 from va100.ptx.isa.tiles import moved_of, tiles_of
 from va100.ptx.types import PtxType, Space
+from va100.work import WARP_SIZE
 
 _WITH_STRIDE = 3
 _LOAD, _STORE = range(2)
@@ -34,13 +35,16 @@ def tell_matrix(c: Context, op: Operation) -> None:
 
 def _tell_rows(c: Context, op: Operation) -> None:
     """Eight lanes a matrix read a row each, for all."""
-    rows = _ROWS * tiles_of(op)[0].registers
     space = op.space or Space.GENERIC
-    lanes = c.lanes
-    if rows < 32:
-        lanes = c.op(f"and i32 {lanes}, {(1 << rows) - 1}")
+    lanes = row_lanes(c, op)
     addresses = c.vector(address_value(c, c.instruction.operands[1], space))
     _tell(c, addresses, lanes, (space, _ROW_WORDS, _WORD_SIZE, _LOAD))
+
+
+def row_lanes(c: Context, op: Operation) -> str:
+    """Acting lanes that name a row of ``ldmatrix``: eight a matrix, from lane 0 on."""
+    rows = _ROWS * tiles_of(op)[0].registers
+    return c.op(f"and i32 {c.lanes}, {(1 << rows) - 1}") if rows < WARP_SIZE else c.lanes
 
 
 def _tell_tile(c: Context, op: Operation) -> None:

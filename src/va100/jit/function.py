@@ -8,67 +8,26 @@ splits it and comes back where it is whole and its registers are regular again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from va100.jit import abi, clock, effects
 from va100.jit.access import address_value, outside_window, span_allowed
 from va100.jit.analysis import Block
 from va100.jit.block_counts import BlockCounts
-from va100.jit.calls import load_words, lower_call, store_words
-from va100.jit.checked import tell
+from va100.jit.calls import load_words, store_words
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Predicate, Value
 from va100.jit.groups import CheckGroup
 from va100.jit.lattice import signed_limits
-from va100.jit.lower.asynchronous import lower_async
-from va100.jit.lower.atomic import lower_atomic
-from va100.jit.lower.compare import lower_compare
-from va100.jit.lower.control import lower_barrier, lower_control
-from va100.jit.lower.convert import lower_convert
-from va100.jit.lower.floating import lower_floating
-from va100.jit.lower.half import lower_half
-from va100.jit.lower.integer import lower_integer
-from va100.jit.lower.matrix import lower_matrix
-from va100.jit.lower.memory import lower_memory
-from va100.jit.lower.move import lower_move
-from va100.jit.lower.stack import lower_stack
-from va100.jit.lower.texture import lower_texture
-from va100.jit.lower.video import lower_video
-from va100.jit.lower.warp import lower_warp
+from va100.jit.lowerings import Lowering, lowering_of
 from va100.jit.meeting import write_meetings
-from va100.jit.observe import observe
 from va100.jit.pure import select
 from va100.jit.shapes import register_parameters
 from va100.jit.transfer import needs_guard
 from va100.jit.worlds import SPIN_BUDGET, Worlds
-from va100.ptx.isa.form import Family, Operation
+from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Immediate, Register, Symbol
 from va100.ptx.types import Space
-
-Lowering = Callable[[Context, Operation], None]
-
-
-LOWERINGS: Final[Mapping[Family, Lowering]] = {
-    Family.INTEGER: lower_integer,
-    Family.LOGIC: lower_integer,
-    Family.FLOATING: lower_floating,
-    Family.HALF: lower_half,
-    Family.COMPARE: lower_compare,
-    Family.MOVE: lower_move,
-    Family.CONVERT: lower_convert,
-    Family.MEMORY: lower_memory,
-    Family.ATOMIC: lower_atomic,
-    Family.CONTROL: lower_control,
-    Family.BARRIER: lower_barrier,
-    Family.WARP: lower_warp,
-    Family.ASYNC: lower_async,
-    Family.VIDEO: lower_video,
-    Family.MATRIX: lower_matrix,
-    Family.TEXTURE: lower_texture,
-    Family.STACK: lower_stack,
-}
 
 
 class FunctionWriter(Worlds):
@@ -337,11 +296,7 @@ class FunctionWriter(Worlds):
     def _write_instruction(self, operation: Operation) -> None:
         c = self.c
         outer, outer_empty = c.mask, c.mask_may_be_empty
-        lower = lower_call if operation.opcode == "call" else LOWERINGS[operation.form.family]
-        if c.checked:
-            lower = _told(tell, lower)
-        if c.observed:
-            lower = _told(observe, lower)
+        lower = lowering_of(c, operation)
         self.called_lanes = c.lanes
         if c.instruction.guard is None:
             lower(c, operation)
@@ -607,16 +562,6 @@ class FunctionWriter(Worlds):
 
     def _write_meetings(self) -> None:
         write_meetings(self, self.counts.enter)
-
-
-def _told(told: Lowering, lower: Lowering) -> Lowering:
-    """A lowering that tells of itself first."""
-
-    def both(c: Context, op: Operation) -> None:
-        told(c, op)
-        lower(c, op)
-
-    return both
 
 
 def _bare(held: Value | Predicate) -> Value | Predicate:

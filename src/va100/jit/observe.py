@@ -13,18 +13,18 @@ from typing import Final
 
 from va100.jit import abi
 from va100.jit.access import address_value, effective_space
-from va100.jit.checked_matrix import tile_place, tile_words
+from va100.jit.checked import elements, names_parameter
+from va100.jit.checked_matrix import row_lanes, tile_place, tile_words
 from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.jit.tiles import walk_of
 from va100.ptx.isa.form import Operation
-from va100.ptx.isa.tiles import tiles_of
-from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
+from va100.ptx.program import Immediate, Operand
 from va100.ptx.types import Space
 
 _LOAD, _STORE, _ATOMIC = range(3)
 _PAST_L1: Final = frozenset({"cg", "cv"})
-_ROW_BYTES, _ROWS = 16, 8
+_ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,18 @@ def observe(c: Context, op: Operation) -> None:
 
 def _load(c: Context, op: Operation) -> None:
     target, where = c.instruction.operands[:2]
-    if op.space is Space.PARAM and isinstance(where, Address) and isinstance(where.base, Symbol):
-        return
-    _access(c, op, where, _LOAD, _elements(target))
+    if op.space is not Space.PARAM or not names_parameter(where):
+        _access(c, op, where, _LOAD, len(elements(target)))
 
 
 def _store(c: Context, op: Operation) -> None:
     if op.space is not Space.PARAM:
-        _access(c, op, c.instruction.operands[0], _STORE, _elements(c.instruction.operands[1]))
+        _access(c, op, c.instruction.operands[0], _STORE, len(elements(c.instruction.operands[1])))
 
 
 def _atomic(c: Context, op: Operation) -> None:
     where = c.instruction.operands[1 if op.opcode == "atom" else 0]
     _access(c, op, where, _ATOMIC, op.vector)
-
-
-def _elements(operand: Operand | None) -> int:
-    return len(operand.elements) if isinstance(operand, Vector) else 1
 
 
 def _access(c: Context, op: Operation, where: Operand | None, kind: int, count: int) -> None:
@@ -93,8 +88,7 @@ def _copy(c: Context, op: Operation) -> None:
 
 def _rows(c: Context, op: Operation) -> None:
     """``ldmatrix``: eight lanes name the rows of each matrix."""
-    named = _ROWS * tiles_of(op)[0].registers
-    lanes = c.op(f"and i32 {c.lanes}, {(1 << named) - 1}") if named < 32 else c.lanes
+    lanes = row_lanes(c, op)
     space = effective_space(op)
     address = address_value(c, c.instruction.operands[1], space)
     _tell(c, _Told(space, _LOAD, _ROW_BYTES), address, lanes)

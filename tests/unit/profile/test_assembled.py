@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kernels import kernel
-from va100.config import Settings, find_assembler
+from va100.config import Settings, find_program
 from va100.profile.assembled import Assembler
 
 TEXT = kernel("test", "u64", "st.global.u32 [%d60], %r3; ret;")
@@ -44,7 +44,7 @@ def test_one_that_does_not_tell_is_no_error(tmp_path: Path, script: str) -> None
 
 
 def test_the_real_one() -> None:
-    path = find_assembler(Settings.from_environment())
+    path = find_program("ptxas", Settings.from_environment())
     if path is None:
         pytest.skip("no nvcc with its ptxas is installed")
     found = Assembler(path).resources(TEXT, "test")
