@@ -96,6 +96,23 @@ def context(device: int = 0) -> Iterator[Cuda]:
         cuda.CtxDestroy_v2(handle)
 
 
+@contextmanager
+def no_context() -> Iterator[None]:
+    """A stretch with nothing current, however many contexts other tests of the process left."""
+    cuda, held, top = Cuda(), [], c_void_p()
+    cuda.Init(0)
+    cuda.CtxGetCurrent(byref(top))
+    while top.value:
+        held.append(c_void_p(top.value))
+        cuda.CtxSetCurrent(None)
+        cuda.CtxGetCurrent(byref(top))
+    try:
+        yield
+    finally:
+        for handle in reversed(held):
+            cuda.CtxPushCurrent_v2(handle)
+
+
 # ------------------------------------------------------------------ a compiler without PTX
 
 

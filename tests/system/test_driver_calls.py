@@ -9,7 +9,15 @@ from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint32, c_uint64
 
 import pytest
 
-from tests.helpers.cuda_client import PTX, CallError, Cuda, FakeCompiler, FakeKernel, context
+from tests.helpers.cuda_client import (
+    PTX,
+    CallError,
+    Cuda,
+    FakeCompiler,
+    FakeKernel,
+    context,
+    no_context,
+)
 from va100.driver.api import driver, result_name
 from va100.spec import a100
 
@@ -376,17 +384,14 @@ class TestModule:
             assert fake.unloaded == len(fake.images) == 2
 
     def test_a_kernels_parameters_are_told_in_a_context(self):
-        with FakeCompiler((FakeKernel("k"),)).registered(), context() as cuda:
+        with FakeCompiler((FakeKernel("k"),)).registered(), context(), context() as cuda:
             library, kernel, number = c_void_p(), c_void_p(), c_size_t()
-            current = c_void_p()
             cuda.LibraryLoadData(byref(library), PTX, None, None, 0, None, None, 0)
             cuda.LibraryGetKernel(byref(kernel), library, c_char_p(b"k"))
             cuda.KernelGetParamCount(kernel, byref(number))
-            cuda.CtxGetCurrent(byref(current))
-            cuda.CtxSetCurrent(None)
             info = ("KernelGetParamInfo", kernel, c_size_t(0), byref(number), byref(number))
-            assert cuda.code(*info) == INVALID_CONTEXT
-            cuda.CtxSetCurrent(current)
+            with no_context():
+                assert cuda.code(*info) == INVALID_CONTEXT
             cuda.LibraryUnload(library)
 
     def test_nothing_has_no_name(self):

@@ -8,8 +8,8 @@ from ctypes import byref, c_char, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 import pytest
 
 from tests.helpers import graphs as g
+from tests.helpers.cuda_client import no_context
 from tests.helpers.graphs import handles
-from va100.driver.api import driver
 from va100.gpu.native import NATIVE_DIR
 
 INVALID_VALUE, NOT_SUPPORTED, ILLEGAL_STATE, UNSUPPORTED = 1, 801, 401, 900
@@ -87,12 +87,8 @@ class Runtime:
 @pytest.fixture(params=[12, 13])
 def cuda(request):
     """A runtime in its own primary context, whatever other tests left current."""
-    before = c_void_p()
-    driver().cuInit(0)
-    driver().cuCtxGetCurrent(byref(before))
-    driver().cuCtxSetCurrent(None)
-    yield Runtime(request.param)
-    driver().cuCtxSetCurrent(before)
+    with no_context():
+        yield Runtime(request.param)
 
 
 def test_nodes_made_one_by_one(cuda):
