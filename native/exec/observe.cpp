@@ -362,6 +362,8 @@ void finish_memory(Launch *launch) {
 // One CTA of each of as many stretches of the grid as are to be observed, at no regular distance.
 bool observes(const Launch *launch, uint64_t index) {
   if (!launch->memory) return false;
+  if (launch->request->observed_only == VA_OBSERVE_ROW)
+    return index - launch->request->observe_first < launch->request->observe_ctas;
   const uint64_t wanted = observed_count(launch->request, launch->cta_count);
   const auto stretch = static_cast<uint64_t>(
       static_cast<unsigned __int128>(index) * wanted / launch->cta_count);

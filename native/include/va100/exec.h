@@ -110,6 +110,12 @@ typedef struct va_fault {
   char text[512];
 } va_fault;
 
+enum {
+  VA_OBSERVE_AMONG = 0, /* observed CTAs lie all over the grid, and all others run as well */
+  VA_OBSERVE_ONLY = 1,  /* no others run */
+  VA_OBSERVE_ROW = 2    /* nothing but observe_ctas neighbours from observe_first on runs */
+};
+
 typedef struct va_launch {
   const va_variant *variant;
   const void *params;
@@ -124,8 +130,8 @@ typedef struct va_launch {
   uint32_t shuffle;      /* another order of CTAs and warps for each number; 0: as they are numbered */
   uint32_t l1_cta_bytes; /* L1 that a resident CTA has for itself */
   uint64_t l2_bytes;
-  uint32_t observed_only; /* CTAs that are not observed do not run */
-  uint32_t reserved;
+  uint32_t observed_only; /* VA_OBSERVE_* */
+  uint32_t observe_first; /* where a row of neighbours begins */
   uint64_t *counters;    /* out: counter_count sums */
   va_fault fault;        /* out */
 } va_launch;

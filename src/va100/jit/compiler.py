@@ -12,7 +12,8 @@ from va100.errors import Va100Error
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.jit.compile import param_layout
-from va100.jit.engine import CompiledKernel, JitEngine, max_threads
+from va100.jit.compiled import CompiledKernel
+from va100.jit.engine import JitEngine, max_threads
 from va100.jit.faults import describe_fault
 from va100.jit.native import Fault
 from va100.jit.registers import estimate_registers

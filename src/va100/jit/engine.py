@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import ctypes
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,26 +23,17 @@ from va100.jit.compile import (
     CompiledBlock,
     Layout,
     Options,
-    Site,
     chunk_writer,
     counter_count,
     lay_out,
     local_stride,
-    sites,
     write_kernel,
     write_masked,
 )
-from va100.jit.count import (
-    BlockCost,
-    block_costs,
-    counters_from,
-    instruction_costs,
-    pack_costs,
-    unpack_costs,
-)
+from va100.jit.compiled import CompiledKernel
 from va100.jit.faults import describe_fault
-from va100.jit.lines import LineCost, block_sums, line_costs, line_counters
 from va100.jit.native import (
+    OBSERVE_ROW,
     Launch,
     Variant,
     release_child,
@@ -51,16 +42,14 @@ from va100.jit.native import (
     take_output,
 )
 from va100.jit.observed import (
-    Observation,
-    observed_costs,
     observed_counter_count,
-    with_errors,
 )
 from va100.jit.registers import estimate_registers
+from va100.jit.strata import strata
 from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
-from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling, SourceLine
+from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling
 
 _LARGE: Final = 4000
 """Instructions from which compile time matters more than the last tenth of speed."""
@@ -73,73 +62,6 @@ _MANY_JOINS: Final = 150_000
 of cub's with 512,000 took 95 s, and 6 s with its registers left in memory."""
 _LONG: Final = 1_500_000
 """Characters of LLVM text from which writing machine code takes longer than most kernels run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompiledKernel:
-    """A kernel's machine code for one block shape, with what explains it."""
-
-    variant: Variant
-    resources: KernelResources
-    block: Dim3
-    blocks: Sequence[CompiledBlock]
-    lay_out: Callable[[], Layout]
-    """The layout is only needed to explain, so it is only made when somebody asks."""
-    ptx: PtxModule
-    remembered: Callable[[Callable[[], bytes]], bytes]
-    """Gives what an earlier process found out about the costs, or has it found out."""
-    keep: tuple[object, ...]
-
-    @cached_property
-    def costs(self) -> Sequence[BlockCost]:
-        """What one execution of each block amounts to."""
-        return unpack_costs(self.remembered(self._costs))
-
-    def _costs(self) -> bytes:
-        return pack_costs(block_costs(self.lay_out(), self.blocks, self.block))
-
-    @cached_property
-    def _each(self) -> Sequence[BlockCost]:
-        return instruction_costs(self.lay_out(), self.block)
-
-    @cached_property
-    def _line_costs(self) -> Mapping[SourceLine, LineCost]:
-        return line_costs(self._each, self.sites, self.blocks)
-
-    def counters(self, counts: Sequence[int], config: LaunchConfig) -> Counters:
-        """What a launch's counters amount to."""
-        seen = self._observation(counts)
-        if seen is None:
-            return counters_from(self.costs, counts, config)
-        scaled = seen.scaled(counts[: self.variant.observed_at], config)
-        costs = self._observed(seen, scaled, config)
-        summed = counters_from(block_sums(costs, self.blocks), scaled, config)
-        return with_errors(summed, seen, config.grid.size)
-
-    def lines(self, counts: Sequence[int], config: LaunchConfig) -> Mapping[SourceLine, Counters]:
-        """What of a launch's counters each source line is answerable for."""
-        seen = self._observation(counts)
-        if seen is None:
-            return line_counters(self._line_costs, counts, config)
-        scaled = seen.scaled(counts[: self.variant.observed_at], config)
-        costs = self._observed(seen, scaled, config)
-        return line_counters(line_costs(costs, self.sites, self.blocks), scaled, config)
-
-    def _observation(self, counts: Sequence[int]) -> Observation | None:
-        at = self.variant.observed_at
-        if not at or not counts[at]:
-            return None
-        return Observation(counts[at : self.variant.counter_count])
-
-    def _observed(
-        self, seen: Observation, counts: Sequence[float], config: LaunchConfig
-    ) -> Sequence[BlockCost]:
-        return observed_costs(self._each, self.blocks, counts, seen, config.grid.size)
-
-    @cached_property
-    def sites(self) -> Sequence[Site]:
-        """Every instruction of the variant."""
-        return list(sites(self.ptx, self.lay_out()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +230,6 @@ class JitEngine:
                 f"got {len(params)}"
             )
         sampling = config.sampling or Sampling(cta_count=self._observe_ctas)
-        counts = (ctypes.c_uint64 * compiled.variant.counter_count)()
         buffer = ctypes.create_string_buffer(params, max(len(params), 1))
         launch = Launch(
             variant=ctypes.pointer(compiled.variant),
@@ -324,14 +245,41 @@ class JitEngine:
             observe_ctas=sampling.cta_count,
             l1_cta_bytes=sampling.l1_cta_bytes,
             l2_bytes=sampling.l2_bytes,
-            observed_only=int(sampling.alone),
-            counters=counts,
         )
-        self._lib.va_exec_launch(ctypes.byref(launch))
-        output = take_output(self._lib)
-        if launch.fault.kind:
-            raise describe_fault(compiled.sites, module.arena, kernel, launch.fault)
-        return LaunchOutcome(counters=compiled.counters(counts, config), output=output)
+
+        def run() -> Sequence[int]:
+            counts = (ctypes.c_uint64 * compiled.variant.counter_count)()
+            launch.counters = ctypes.cast(counts, ctypes.POINTER(ctypes.c_uint64))
+            self._lib.va_exec_launch(ctypes.byref(launch))
+            if launch.fault.kind:
+                take_output(self._lib)
+                raise describe_fault(compiled.sites, module.arena, kernel, launch.fault)
+            return list(counts)
+
+        counters = (
+            self._of_strata(compiled, launch, run, config)
+            if sampling.alone and compiled.variant.observed_at
+            else compiled.counters(run(), config)
+        )
+        return LaunchOutcome(counters=counters, output=take_output(self._lib))
+
+    def _of_strata(
+        self,
+        compiled: CompiledKernel,
+        launch: Launch,
+        run: Callable[[], Sequence[int]],
+        config: LaunchConfig,
+    ) -> Counters:
+        """Run CTAs of each kind there is in a grid, and count them for all of their kind."""
+        sums = [0.0] * compiled.variant.counter_count
+        observed = 0
+        launch.observed_only = OBSERVE_ROW
+        for stratum in strata(config.grid, launch.observe_ctas):
+            launch.observe_first, launch.observe_ctas = stratum.first, stratum.cta_count
+            scale = stratum.stands_for / stratum.cta_count
+            sums = [total + n * scale for total, n in zip(sums, run(), strict=True)]
+            observed += stratum.cta_count
+        return compiled.counters(sums, config, observed)
 
     # ---------------------------------------------------------- for the driver
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Final
 
 from va100.errors import SetupError
 from va100.jit import abi
@@ -56,6 +57,10 @@ class Fault(ctypes.Structure):
     )
 
 
+OBSERVE_ROW: Final = 2
+"""``VA_OBSERVE_ROW``."""
+
+
 class Launch(ctypes.Structure):
     """``va_launch``."""
 
@@ -74,7 +79,7 @@ class Launch(ctypes.Structure):
         ("l1_cta_bytes", _U32),
         ("l2_bytes", _U64),
         ("observed_only", _U32),
-        ("reserved", _U32),
+        ("observe_first", _U32),
         ("counters", ctypes.POINTER(_U64)),
         ("fault", Fault),
     )

@@ -34,37 +34,39 @@ def observed_counter_count(sites: int) -> int:
 class Observation:
     """The counters of one launch's observed CTAs."""
 
-    counts: Sequence[int]
+    counts: Sequence[float]
     """From the first of them on."""
+    cta_count: int
+    """CTAs that were observed."""
 
     @property
-    def cta_count(self) -> int:
-        """CTAs that were observed."""
+    def stands_for(self) -> float:
+        """CTAs that the counters are of: more than were observed where some count for others."""
         return self.counts[0]
 
     @property
-    def written_sectors(self) -> int:
+    def written_sectors(self) -> float:
         """Sectors that went from L2 to DRAM."""
         return self.counts[1]
 
     def error(self, amount: int, squares: int) -> float:
         """Standard error of a sum over CTAs from a sample of them, as a part of the sum."""
-        n = self.cta_count
+        n, of = self.cta_count, self.stands_for
         total = sum(self.counts[LAUNCH_FIELDS + amount :: SITE_FIELDS])
         if n < _FEWEST or not total:
             return 0.0
-        mean = total / n
-        variance = max(self.counts[squares] / n - mean * mean, 0.0) * n / (n - 1)
+        mean = total / of
+        variance = max(self.counts[squares] / of - mean * mean, 0.0) * n / (n - 1)
         return math.sqrt(variance / n) / mean
 
-    def scaled(self, counts: Sequence[int], config: LaunchConfig) -> Sequence[float]:
+    def scaled(self, counts: Sequence[float], config: LaunchConfig) -> Sequence[float]:
         """Counters of blocks for the whole grid, where only the observed CTAs ran."""
         if config.sampling is None or not config.sampling.alone:
             return counts
-        scale = config.grid.size / self.cta_count
+        scale = config.grid.size / self.stands_for
         return [n * scale for n in counts]
 
-    def site(self, number: int) -> Sequence[int]:
+    def site(self, number: int) -> Sequence[float]:
         """What one instruction's accesses amounted to."""
         first = LAUNCH_FIELDS + number * SITE_FIELDS
         return self.counts[first : first + SITE_FIELDS]
@@ -73,11 +75,11 @@ class Observation:
 def with_errors(counters: Counters, observation: Observation, cta_count: int) -> Counters:
     """Counters of a launch with what concerns its sample as a whole."""
     n = observation.cta_count
-    share = n / cta_count
+    share = observation.stands_for / cta_count
     return replace(
         counters,
         observed_cta_count=n,
-        sampled_fraction=share if counters.sampled_fraction else 0.0,
+        sampled_fraction=n / cta_count if counters.sampled_fraction else 0.0,
         dram_write_sectors=observation.written_sectors / share,
         sector_error=observation.error(_SECTORS, _SECTOR_SQUARES) if n < cta_count else 0.0,
         wavefront_error=observation.error(_WAVEFRONTS, _WAVEFRONT_SQUARES)
@@ -103,7 +105,7 @@ def observed_costs(
         Of the blocks of the whole launch.
     """
     found = list(costs)
-    scale = cta_count / observation.cta_count if observation.cta_count else 0.0
+    scale = cta_count / observation.stands_for if observation.stands_for else 0.0
     for number, block in enumerate(blocks):
         whole, parted, _ = counts[number * COUNTERS_PER_BLOCK : (number + 1) * COUNTERS_PER_BLOCK]
         issues = whole + parted
@@ -114,7 +116,7 @@ def observed_costs(
     return found
 
 
-def _with(cost: BlockCost, seen: Sequence[int], issues: float, scale: float) -> BlockCost:
+def _with(cost: BlockCost, seen: Sequence[float], issues: float, scale: float) -> BlockCost:
     """Per execution of the block, as far as the whole launch's executions tell."""
     executions, _, sectors, wavefronts, lines, l1_hits, l2_sectors, l2_hits = seen
     store = next(iter(cost.opcodes)).startswith(("st.", "wmma.store."))
