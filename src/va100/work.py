@@ -135,6 +135,8 @@ class Counters:
     barrier_instructions: float = 0.0
     divergent_branches: float = 0.0
     branches: float = 0.0
+    load_waits: float = 0.0
+    """Times a warp waits for loads, taken together as :mod:`va100.ptx.waits` says."""
     sampled_fraction: float = 0.0
     observed_cta_count: float = 0.0
     """CTAs whose accesses went through the caches' models; the counters below are 0 without any."""

@@ -320,6 +320,7 @@ def _sgemm(tile: tuple[int, int], grid: Dim3, block: int, k: int, chip: ChipSpec
         global_requests=slice_bytes / 512,
         global_sectors=slice_bytes / 32 + ctas * rows_count * columns / 8,
         footprint_bytes=min(slice_bytes, 4.0 * ctas * (rows_count * columns) + slice_bytes / 8),
+        opcode_instructions={"ld.shared.v4.f32": shared},
         shared_requests=shared,
         shared_wavefronts=2 * shared,
         barrier_instructions=k / 8 * warps,

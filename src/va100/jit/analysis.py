@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from va100.jit import effects
 from va100.jit.groups import CheckGroup, check_groups
 from va100.jit.lattice import Shape
 from va100.jit.shapes import converged_shapes, guarded_instructions, register_parameters
 from va100.jit.twins import twin_groups
+from va100.ptx import effects
 from va100.ptx.cfg import EXIT, FlowGraph
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import (

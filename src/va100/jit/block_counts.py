@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from va100.jit import abi, clock, effects
+from va100.jit import abi, clock
 from va100.jit.analysis import Block
 from va100.jit.context import Context
+from va100.ptx import effects
 
 COUNTERS_PER_BLOCK: Final = 3
 """Converged executions, masked executions, active lanes of masked executions."""

@@ -14,9 +14,9 @@ from va100.jit import abi
 from va100.jit.access import address_value, effective_space
 from va100.jit.checked_matrix import tell_matrix
 from va100.jit.context import Context
-from va100.jit.effects import is_barrier, is_warp_sync, needs_whole_warp
 from va100.jit.emit import Value
 from va100.jit.lattice import Shape, uniform
+from va100.ptx.effects import is_barrier, is_warp_sync, needs_whole_warp
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import Address, Immediate, Operand, Symbol, Vector
 from va100.ptx.types import PtxType, Space

@@ -12,9 +12,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from va100.jit import abi, effects
+from va100.jit import abi
 from va100.jit.context import Context
 from va100.jit.emit import Value
+from va100.ptx import effects
 from va100.ptx.cfg import FlowGraph
 
 CYCLES: Final = 4

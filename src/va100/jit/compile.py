@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from va100.jit import abi, effects
+from va100.jit import abi
 from va100.jit.analysis import Analysis, analyse
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.calls import indirect_dispatcher, words_of
@@ -23,6 +23,7 @@ from va100.jit.parameters import flow_with_stack
 from va100.jit.shapes import register_parameters
 from va100.jit.specials import special_value
 from va100.jit.symbols import RESERVED_BYTES, Symbols, aligned, collect
+from va100.ptx import effects
 from va100.ptx.cfg import FlowGraph, build_flow
 from va100.ptx.program import Function, Immediate, PtxModule, Symbol
 from va100.ptx.types import Space

@@ -14,11 +14,11 @@ from typing import Final
 from va100.errors import UnsupportedInstruction
 from va100.jit import abi
 from va100.jit.analysis import Analysis
-from va100.jit.effects import CARRY
 from va100.jit.emit import Emitter, Poly, Predicate, Value
 from va100.jit.indexed import extended
 from va100.jit.lattice import Shape, constant, extension_is_exact, resize, uniform, varying
 from va100.jit.symbols import Symbols
+from va100.ptx.effects import CARRY
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Immediate, Instruction, Not, Operand, Register, Symbol
 from va100.ptx.types import PtxType, Space

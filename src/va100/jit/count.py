@@ -10,6 +10,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 from va100.jit.block_counts import COUNTERS_PER_BLOCK
 from va100.jit.compile import CompiledBlock, Layout
@@ -28,6 +29,7 @@ from va100.ptx.isa.form import Family, Operation
 from va100.ptx.isa.tiles import moved_of, tiles_of
 from va100.ptx.program import Immediate, Instruction, Operand, Register, Vector
 from va100.ptx.types import Space
+from va100.ptx.waits import load_waits
 from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
 
 _ROW_BYTES = 16
@@ -62,6 +64,7 @@ class BlockCost:
     atomics: int = 0
     barriers: int = 0
     branches: int = 0
+    load_waits: float = 0.0
     guarded: int = 0
     """Instructions that not every execution of the block executes."""
     seen: Counter[str] = field(default_factory=Counter)
@@ -99,8 +102,8 @@ def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) ->
     costs = []
     for compiled in blocks:
         cost = BlockCost()
-        for instruction, operation, shapes in steps[compiled.first_site : compiled.end_site]:
-            _add(cost, instruction, operation, shapes)
+        for step in steps[compiled.first_site : compiled.end_site]:
+            _add(cost, step)
         costs.append(cost)
     return costs
 
@@ -108,27 +111,33 @@ def block_costs(layout: Layout, blocks: Sequence[CompiledBlock], block: Dim3) ->
 def instruction_costs(layout: Layout, block: Dim3) -> list[BlockCost]:
     """Cost of each instruction of a variant by itself, in the order of its sites."""
     costs = []
-    for instruction, operation, shapes in _steps(layout, block):
+    for step in _steps(layout, block):
         cost = BlockCost()
-        _add(cost, instruction, operation, shapes)
+        _add(cost, step)
         costs.append(cost)
     return costs
 
 
-def _steps(
-    layout: Layout, block: Dim3
-) -> Iterator[tuple[Instruction, Operation, dict[str, Shape]]]:
+class _Step(NamedTuple):
+    instruction: Instruction
+    operation: Operation
+    shapes: Mapping[str, Shape]
+    waits: float
+
+
+def _steps(layout: Layout, block: Dim3) -> Iterator[_Step]:
     """Every instruction, with what is known of registers where its warp is whole."""
     for name in layout.functions:
         flow = layout.flows[name]
         shapes, _ = converged_shapes(flow, block, is_kernel=flow.function.is_kernel)
-        for instruction, operation in zip(flow.instructions, flow.operations, strict=True):
-            yield instruction, operation, shapes
+        rows = zip(flow.instructions, flow.operations, load_waits(flow), strict=True)
+        for instruction, operation, waits in rows:
+            yield _Step(instruction, operation, shapes, waits)
 
 
-def _add(
-    cost: BlockCost, instruction: Instruction, operation: Operation, shapes: Mapping[str, Shape]
-) -> None:
+def _add(cost: BlockCost, step: _Step) -> None:
+    instruction, operation, shapes, waits = step
+    cost.load_waits += waits
     family = operation.form.family
     cost.pipes[operation.form.pipe] += 1
     cost.opcodes[operation.text] += 1
@@ -293,6 +302,7 @@ def counters_from(
         atomic_requests=total["atomics"],
         barrier_instructions=total["barriers"],
         branches=total["branches"],
+        load_waits=total["load waits"],
         divergent_branches=total["parted"],
         sampled_fraction=0.0 if total["unknown"] else 1.0,
         **{name: total[f"seen {name}"] for name in _OBSERVED},
@@ -321,3 +331,4 @@ def _add_block(sums: dict[str, float], cost: BlockCost, issues: float, active: f
     sums["atomics"] += cost.atomics * issues
     sums["barriers"] += cost.barriers * issues
     sums["branches"] += cost.branches * issues
+    sums["load waits"] += cost.load_waits * issues

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from va100.jit import abi, clock, effects
+from va100.jit import abi, clock
 from va100.jit.access import address_value, outside_window, span_allowed
 from va100.jit.analysis import Block
 from va100.jit.block_counts import BlockCounts
@@ -25,6 +25,7 @@ from va100.jit.pure import select
 from va100.jit.shapes import register_parameters
 from va100.jit.transfer import needs_guard
 from va100.jit.worlds import SPIN_BUDGET, Worlds
+from va100.ptx import effects
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Immediate, Register, Symbol
 from va100.ptx.types import Space

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from va100.gpu.arena import GRANULE_SHIFT
-from va100.jit import effects
 from va100.jit.lattice import Shape
+from va100.ptx import effects
 from va100.ptx.cfg import FlowGraph
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Address, Instruction, Register, Vector

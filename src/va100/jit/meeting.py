@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from va100.jit import effects
 from va100.jit.analysis import Block
 from va100.jit.checked import PARTED
 from va100.jit.context import Context
@@ -20,6 +19,7 @@ from va100.jit.emit import Predicate, Value
 from va100.jit.lattice import uniform
 from va100.jit.lower.control import reduction_found
 from va100.jit.worlds import Worlds
+from va100.ptx import effects
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import Operand, Pair
 from va100.ptx.types import PtxType

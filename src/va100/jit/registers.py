@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from va100.jit import effects
 from va100.jit.compile import Layout
+from va100.ptx import effects
 from va100.ptx.cfg import FlowGraph
 from va100.ptx.types import PtxType
 

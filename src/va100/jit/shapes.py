@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from va100.jit import effects
 from va100.jit.lattice import Shape, affine, constant, join, uniform, varying, widen
 from va100.jit.transfer import needs_guard, result_shape, special_shape
+from va100.ptx import effects
 from va100.ptx.cfg import FlowGraph
 from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import (

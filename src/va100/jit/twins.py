@@ -7,7 +7,7 @@ once; the others need no more than one place.
 
 from __future__ import annotations
 
-from va100.jit import effects
+from va100.ptx import effects
 from va100.ptx.cfg import EXIT, FlowGraph
 from va100.ptx.isa.form import Operation
 

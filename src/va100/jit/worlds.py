@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from va100.jit import effects
 from va100.jit.analysis import Block
 from va100.jit.context import FULL, Context
 from va100.jit.emit import Value
 from va100.jit.lattice import Shape, signed_limits
+from va100.ptx import effects
 from va100.ptx.types import PtxType
 
 SPIN_BUDGET: Final = 256

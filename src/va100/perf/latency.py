@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from va100.perf import pipes
+from va100.perf import memory, pipes
 from va100.perf.memory import Residency
 from va100.spec.model import ChipSpec
 from va100.work import Counters, Pipe
 
 OUTSTANDING_REQUESTS: Final = 8.0
-"""Loads of one basic block that a warp has in flight at once, at most.  Assumed."""
+"""Loads of one basic block that a warp has in flight at once, at most, where waits were not counted
+by the text (:mod:`va100.ptx.waits`, which assumes as much).  Assumed."""
 STAGES_IN_FLIGHT: Final = 2.0
 """Groups of asynchronous copies on their way while one is waited for.  Assumed: pipelines of three
 stages are usual."""
@@ -67,7 +68,7 @@ def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:
 
 
 def _global_cycles(counters: Counters, warps: int, chip: ChipSpec, residency: Residency) -> float:
-    """Overlap the loads of one basic block; those of the next wait for a branch to be decided.
+    """Cycles a warp waits for what it loads.
 
     Nothing waits for a store, so a request counts by the loaded part of its bytes; asynchronous
     copies are waited for by group.
@@ -76,12 +77,38 @@ def _global_cycles(counters: Counters, warps: int, chip: ChipSpec, residency: Re
     loaded = counters.global_load_bytes / moved_bytes if moved_bytes else 1.0
     copies, groups = _asynchronous(counters)
     requests = max(counters.global_requests * loaded - copies, 0.0) / warps
-    blocks = max(counters.branches / warps, 1.0)
-    rounds = max(min(requests, blocks), requests / OUTSTANDING_REQUESTS)
+    rounds = counters.load_waits / warps or _rounds_of_blocks(counters, requests)
+    together = requests / rounds if rounds else 0.0
     rounds += min(groups, copies) / warps / STAGES_IN_FLIGHT
-    if residency is Residency.L2 and 0 < counters.footprint_bytes <= chip.l2_bytes:
-        return rounds * l2_cycles(chip)
-    return rounds * chip.measured.dram_latency_cycles
+    return rounds * _load_cycles(counters, max(together, 1.0), chip, residency)
+
+
+def _rounds_of_blocks(counters: Counters, requests: float) -> float:
+    """Overlap the loads of one basic block; those of the next wait for a branch to be decided."""
+    blocks = max(counters.branches / counters.warp_count, 1.0)
+    return max(min(requests, blocks), requests / OUTSTANDING_REQUESTS)
+
+
+def _load_cycles(
+    counters: Counters, together: float, chip: ChipSpec, residency: Residency
+) -> float:
+    """Latency of so many loads waited for together: the slowest of them counts."""
+    seen = counters.l1_load_sectors
+    near = (counters.l1_hit_sectors / seen) ** together if seen else 0.0
+    far = 1 - (1 - _dram_share(counters, chip, residency)) ** together
+    beyond = far * chip.measured.dram_latency_cycles + (1 - far) * l2_cycles(chip)
+    return near * chip.measured.l1_latency_cycles + (1 - near) * beyond
+
+
+def _dram_share(counters: Counters, chip: ChipSpec, residency: Residency) -> float:
+    """Part of what L1 misses that L2 misses too, 0 to 1."""
+    footprint = counters.footprint_bytes
+    if residency is Residency.L2 and 0 < footprint <= chip.l2_bytes:
+        return 0.0
+    flow = memory.traffic(counters, chip)
+    if not flow.l2_bytes:
+        return 1.0
+    return min(flow.dram_bytes / flow.l2_bytes, 1.0)
 
 
 def _asynchronous(counters: Counters) -> tuple[float, float]:

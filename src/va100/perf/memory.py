@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from va100.spec.model import ChipSpec, MeasuredSpec
@@ -21,6 +22,16 @@ SM_L2_BYTES_PER_CYCLE: Final = 64.0
 L2_STORE_WEIGHT: Final = 1.75
 """Bytes of load that a stored byte keeps L2 busy for.  Fitted to kernels that scale an array within
 L2 (GPU-BENCHES, gpu-small-kernels); the read rate is measured apart."""
+
+
+SHARED_REQUEST_CYCLES: Final = 1.35
+"""Cycles of an SM that a request of shared memory takes besides arithmetic, which does not go on
+meanwhile; conflicts take as much again each.  Fitted to a third of 593 convolutions of shared tiles
+(autotune_convolution)."""
+_VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8, "x1": 1, "x2": 2, "x4": 4}
+L1_LINE_CYCLES: Final = 0.8
+"""Cycles of an SM for each line that a global access asks L1 for.  Fitted to convolutions that read
+L1 (autotune_convolution)."""
 
 
 class Residency(Enum):
@@ -43,6 +54,8 @@ class Traffic:
     l1_wavefront_count: float
     """128-byte passes through L1's data stage by global accesses."""
     shared_wavefront_count: float
+    shared_turn_count: float
+    """Requests of shared memory, each as often as its bank conflicts make it; a wide one is one."""
     store_fraction: float
     """Stored bytes over all bytes, 0 to 1."""
 
@@ -73,8 +86,9 @@ def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
         dram_bytes=dram_bytes,
         held_bytes=min(l2_bytes, footprint),
         l2_bytes=l2_bytes,
-        l1_wavefront_count=max(l1_bytes / sm.l1_line_bytes, counters.l1_lines),
+        l1_wavefront_count=max(l1_bytes / sm.l1_line_bytes, counters.l1_lines * L1_LINE_CYCLES),
         shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
+        shared_turn_count=_shared_turns(counters),
         store_fraction=stored,
     )
 
@@ -104,6 +118,11 @@ def l1_cycles(flow: Traffic) -> float:
 def shared_cycles(flow: Traffic) -> float:
     """Cycles the banks of one SM would need for the whole grid; conflicts are in the count."""
     return flow.shared_wavefront_count
+
+
+def access_cycles(flow: Traffic) -> float:
+    """Cycles of one SM for all accesses of the grid, beside arithmetic."""
+    return flow.l1_wavefront_count + flow.shared_turn_count * SHARED_REQUEST_CYCLES
 
 
 def atomic_s(counters: Counters, chip: ChipSpec, clock_hz: float) -> float:
@@ -139,6 +158,26 @@ def l2_bytes_per_s(footprint_bytes: float, measured: MeasuredSpec) -> float:
             place = (footprint_bytes - sizes[left]) / (sizes[left + 1] - sizes[left])
             return _between(rates[left], rates[left + 1], place)
     return rates[-1]
+
+
+def _shared_turns(counters: Counters) -> float:
+    passes = sum(count * _passes(opcode) for opcode, count in counters.opcode_instructions.items())
+    requests = counters.shared_requests
+    each = max(passes / requests, 1.0) if requests else 1.0
+    return max(requests, counters.shared_wavefronts / each)
+
+
+@lru_cache(maxsize=4096)
+def _passes(opcode: str) -> float:
+    """Passes of a shared access without conflicts: a lane's bytes over a bank's; 0 for others."""
+    names = opcode.split(".")
+    if names[0] == "ldmatrix":
+        return float(_VECTORS.get(next((n for n in names if n in _VECTORS), ""), 1))
+    if names[0] not in ("ld", "st") or not any(n.startswith("shared") for n in names):
+        return 0.0
+    bits = int(names[-1].lstrip("bsuf") or 32) if names[-1] != "pred" else 32
+    lanes = next((_VECTORS[n] for n in names if n in _VECTORS), 1)
+    return max(bits * lanes / 32, 1.0)
 
 
 def _between(first: float, second: float, place: float) -> float:

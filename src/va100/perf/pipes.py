@@ -19,6 +19,7 @@ FREE_OPCODES: Final = {
     "mov": Pipe.ALU,
     "cvta": Pipe.ALU,
     "ld.param": Pipe.LSU,
+    "ld.const": Pipe.LSU,
     "st.param": Pipe.LSU,
 }
 """What disappears in machine code: register names, equal address spaces, constant-bank operands.

@@ -31,6 +31,7 @@ from va100.ptx.program import (
 from va100.ptx.provided import PROVIDED
 from va100.ptx.texture import problem
 from va100.ptx.types import PtxType, Space
+from va100.ptx.waits import load_waits
 from va100.reference.lanes import Lanes, full
 
 FUNCTION_BASE: Final = 0x7F00_0000_0000
@@ -67,6 +68,8 @@ class Step:
     operands: tuple[Operand | None, ...]
     guard: Guard | None
     line: int
+    waits: float
+    """Waits for loads that it causes each time it is issued."""
 
 
 @dataclass(slots=True)
@@ -293,6 +296,7 @@ def _code(
     evaluators: Mapping[Any, Callable[[Any], None]],
 ) -> Code:
     steps = []
+    waits = load_waits(flow)
     for index, instruction in enumerate(flow.instructions):
         operation = flow.operations[index]
         evaluate = evaluators.get(operation.form.family)
@@ -314,6 +318,7 @@ def _code(
                 instruction.operands,
                 instruction.guard,
                 flow.lines[index],
+                waits[index],
             )
         )
     return Code(flow, tuple(steps), places, frame_bytes)

@@ -25,6 +25,7 @@ class Tally:
     threads: Counter[str] = field(default_factory=Counter)
     """Lanes by opcode."""
     sums: Counter[str] = field(default_factory=Counter)
+    load_waits: float = 0.0
     lines: set[int] = field(default_factory=set)
     """32-byte sectors of global memory ever touched."""
 
@@ -35,6 +36,7 @@ class Tally:
         self.opcodes[operation.text] += 1
         self.threads[operation.text] += bits.bit_count()
         self.sums["thread_instructions"] += bits.bit_count()
+        self.load_waits += step.waits
 
     def add(self, name: str, amount: int = 1) -> None:
         """Add to one of :class:`Counters`' sums by field name."""
@@ -91,6 +93,7 @@ class Tally:
             footprint_bytes=32.0 * len(self.lines),
             sampled_fraction=1.0,
             branches=self._issued("bra", "brx"),
+            load_waits=self.load_waits,
             barrier_instructions=self._issued("bar", "barrier"),
             **{name: float(amount) for name, amount in self.sums.items()},
         )

@@ -100,8 +100,9 @@ class TestEstimate:
         found = estimate(
             dataclasses.replace(counters, warp_instructions=mix), line(count), RESOURCES, CHIP
         )
-        assert found.fraction(Bound.DRAM) == pytest.approx(0.84, abs=0.03)
-        assert found.fraction(Bound.FMA) == pytest.approx(0.84, abs=0.03)
+        # 84 % where nothing but these two is busy; here L1's accesses come on top.
+        assert found.fraction(Bound.DRAM) == pytest.approx(0.8, abs=0.03)
+        assert found.fraction(Bound.FMA) == pytest.approx(0.8, abs=0.03)
 
     def test_data_in_l2_is_faster(self):
         count = 1 << 20

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from va100.jit import effects
 from va100.jit.context import Context
 from va100.jit.emit import Poly, Predicate
 from va100.jit.lattice import uniform
 from va100.jit.pure import Text, lower_pure, pure_value
+from va100.ptx import effects
 from va100.ptx.isa.form import Operation
 from va100.ptx.program import Pair
 from va100.ptx.types import PtxType
