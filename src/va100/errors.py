@@ -22,6 +22,7 @@
     ├── CapacityError
     │   ├── OutOfMemory
     │   └── NoPlacement
+    ├── PlanError                input that makes no plan, and what to do
     ├── SetupError               something this machine lacks, and the command that adds it
     └── TenantError
         ├── QuotaExceeded
@@ -260,6 +261,15 @@ class NoPlacement(CapacityError):
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(problem)
+
+
+class PlanError(Va100Error):
+    """Input that makes no plan: what is wrong and where, and what to do."""
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__(f"{problem}\n  hint: {hint}" if hint else problem)
 
 
 class SetupError(Va100Error):
