@@ -1,0 +1,235 @@
+"""Attention: prefill as fused tiles, decode as a stream of keys and values, latent attention too.
+
+A fused kernel gives each CTA a tile of queries of one head and walks over the keys; what it waits
+for is the tensor cores, the exponentials of the softmax, or, with few queries, the keys and values
+coming from memory.  Writing the new keys and values to the cache is in the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Final
+
+from va100.perf.kernel import Bound
+from va100.perf.operators import bands
+from va100.perf.operators.chips import DEFAULT, Chip, find_chip
+from va100.perf.operators.estimates import Demand, OperatorEstimate, filled
+from va100.perf.operators.formats import Format, element_bytes, find_format
+from va100.perf.operators.gemm import require_positive
+from va100.spec.model import Operation
+from va100.units import US
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionEstimate(OperatorEstimate):
+    """Attention's predicted time."""
+
+    phase: str
+    """``prefill`` or ``decode``."""
+    kv_bytes: float
+    """Keys and values read."""
+    cta_count: int
+    split_kv: int
+    """CTAs that share one tile's keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Sizes of one attention."""
+
+    batch: int
+    q_len: int
+    kv_len: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    causal: bool
+    number: Format
+    kv_element_bytes: float
+    shared_values: bool
+    """Values are part of the keys, read once, as in latent attention."""
+
+    @property
+    def pair_count(self) -> float:
+        """Query-key pairs of one head that are not masked."""
+        past = self.kv_len - self.q_len
+        if not self.causal or past < 0:
+            return float(self.q_len) * self.kv_len
+        return self.q_len * (past + (self.q_len + 1) / 2.0)
+
+    @property
+    def flop_count(self) -> float:
+        """Operations of both products."""
+        width = self.head_dim + self.value_dim
+        return 2.0 * self.batch * self.heads * self.pair_count * width
+
+    @property
+    def kv_bytes(self) -> float:
+        """Keys and values of all sequences."""
+        width = self.head_dim if self.shared_values else self.head_dim + self.value_dim
+        return self.batch * self.kv_len * self.kv_heads * width * self.kv_element_bytes
+
+    @property
+    def query_bytes(self) -> float:
+        """Queries and results."""
+        width = self.head_dim + self.value_dim
+        return self.batch * self.q_len * self.heads * width * self.number.activation_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What was fitted, on an A100 at 1410 MHz (docs/operators.md)."""
+
+    launch_s: float = 10.0 * US
+    cta_s: float = 2.2 * US
+    """A CTA's start and end."""
+    math_ratio: float = 0.80
+    """Of the tensor peak by the two products alone."""
+    exp_per_cycle: float = 13.0
+    """Exponentials of an SM, with the sums and scaling around them."""
+    tail_ratio: float = 0.5
+    """Of the longest CTA by which the last ones stand out."""
+    decode_ratio: float = 0.80
+    """Of the memory's reading rate by a stream of paged keys."""
+    decode_token_s: float = 0.05 * US
+    decode_wait_s: float = 4.0 * US
+
+
+FITTED: Final = Constants()
+QUERY_TILE: Final = 128
+KEY_TILE: Final = 64
+DECODE_TILE: Final = 16
+"""Query heads that share one pass over keys, or fewer."""
+
+
+@lru_cache(maxsize=65536)
+def estimate(
+    batch: int,
+    q_len: int,
+    kv_len: int,
+    heads: int,
+    kv_heads: int | None = None,
+    head_dim: int = 128,
+    *,
+    causal: bool = True,
+    dtype: str = "bf16",
+    kv_dtype: str | None = None,
+    value_dim: int | None = None,
+    chip: str = DEFAULT,
+) -> AttentionEstimate:
+    """Predict the time of attention over ``batch`` sequences.
+
+    Parameters
+    ----------
+    q_len : int
+        New tokens of each sequence; 1 is decode.
+    kv_len : int
+        Keys of each sequence, the new ones among them.
+    kv_heads : int, optional
+        Fewer than ``heads`` when queries share keys (GQA), 1 in MQA.
+    value_dim : int, optional
+        Width of values where it isn't ``head_dim``.  Latent attention (MLA) while decoding is
+        ``kv_heads=1, head_dim=576, value_dim=512``: values are then part of the keys.
+
+    Raises
+    ------
+    ValueError
+        Sizes that don't fit together, an unknown format or chip, a format the chip lacks.
+    """
+    shared = kv_heads or heads
+    width = value_dim or head_dim
+    require_positive(
+        batch=batch, q_len=q_len, kv_len=kv_len, heads=heads, kv_heads=shared, head_dim=head_dim
+    )
+    if heads % shared:
+        raise ValueError(f"heads must be a multiple of kv_heads, not {heads} of {shared}")
+    if causal and q_len > kv_len:
+        raise ValueError(f"q_len {q_len} is more than kv_len {kv_len}, which counts new tokens too")
+    number = find_format(dtype)
+    shape = Shape(
+        batch=batch,
+        q_len=q_len,
+        kv_len=kv_len,
+        heads=heads,
+        kv_heads=shared,
+        head_dim=head_dim,
+        value_dim=width,
+        causal=causal,
+        number=number,
+        kv_element_bytes=element_bytes(kv_dtype or dtype),
+        shared_values=shared == 1 and width < head_dim,
+    )
+    return _estimate(shape, find_chip(chip), FITTED)
+
+
+def _estimate(shape: Shape, chip: Chip, fitted: Constants) -> AttentionEstimate:
+    decode = shape.q_len * (shape.heads // shape.kv_heads) <= QUERY_TILE // 2 and shape.q_len < 16
+    demand, ctas, split = (_decode if decode else _prefill)(shape, chip, fitted)
+    family = bands.DECODE if decode else bands.PREFILL
+    return AttentionEstimate(
+        **filled(demand, chip, family, shape.flop_count),  # type: ignore[arg-type]
+        phase="decode" if decode else "prefill",
+        kv_bytes=shape.kv_bytes,
+        cta_count=ctas,
+        split_kv=split,
+    )
+
+
+def _prefill(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
+    tiles = ceil(shape.q_len / QUERY_TILE)
+    ctas = tiles * shape.heads * shape.batch
+    past = shape.kv_len - shape.q_len
+    all_steps = longest = ceil(shape.kv_len / KEY_TILE)
+    if shape.causal:
+        first = ceil((past + min(QUERY_TILE, shape.q_len)) / KEY_TILE)
+        all_steps = (first + longest) / 2.0  # type: ignore[assignment]
+    step_s = _step_s(shape, chip, fitted)
+    each_s = fitted.cta_s + all_steps * step_s
+    longest_s = fitted.cta_s + longest * step_s
+    per_sm = ctas / chip.sm_count
+    sm_s = max(each_s * per_sm + fitted.tail_ratio * longest_s, longest_s)
+    moved = shape.kv_bytes + shape.query_bytes
+    demand = Demand(
+        operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
+        sm_s=sm_s,
+        sm_bound=Bound.TENSOR,
+        memory_s=moved / chip.dram_reached_bytes_per_s,
+        fixed_s=fitted.launch_s,
+        dram_bytes=moved,
+        l2_bytes=ctas * all_steps * KEY_TILE * 2.0 * shape.head_dim * shape.kv_element_bytes,
+    )
+    return demand, ctas, 1
+
+
+def _step_s(shape: Shape, chip: Chip, fitted: Constants) -> float:
+    """Time of one CTA's step over a tile of keys, alone on its SM."""
+    pairs = float(QUERY_TILE * KEY_TILE)
+    peak = chip.flop_per_s(shape.number) / chip.sm_count
+    math_s = pairs * 2.0 * (shape.head_dim + shape.value_dim) / (peak * fitted.math_ratio)
+    return math_s + pairs / (fitted.exp_per_cycle * chip.clock_hz)
+
+
+def _exponentials(shape: Shape) -> float:
+    return shape.batch * shape.heads * shape.pair_count
+
+
+def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
+    rows = shape.batch * shape.kv_heads
+    split = max(1, min(ceil(2 * chip.sm_count / rows), ceil(shape.kv_len / 256)))
+    ctas = rows * split
+    rate = chip.dram_reached_bytes_per_s * fitted.decode_ratio
+    busy = min(ctas / chip.sm_count, 1.0)
+    moved = shape.kv_bytes + shape.query_bytes
+    demand = Demand(
+        operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
+        sm_s=ctas / chip.sm_count * fitted.decode_token_s * shape.kv_len / split / 64.0,
+        sm_bound=Bound.LATENCY,
+        memory_s=fitted.decode_wait_s + moved / (rate * max(busy, 0.05)),
+        fixed_s=fitted.launch_s,
+        dram_bytes=moved,
+        l2_bytes=moved,
+    )
+    return demand, ctas, split
