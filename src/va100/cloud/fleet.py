@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from va100.cloud.geometry import EMPTY, FULL, Fit, merged, packed
+from va100.cloud.geometry import EMPTY, FULL, Fit, capacity, merged, packed
 from va100.cloud.models import Home, Lease, Node, Place, Shape
 
 State = tuple[int, int]
@@ -77,10 +77,13 @@ class Fleet:
         self._kept: list[Card] = []
         self._displaceable: dict[str, set[int]] = defaultdict(set)
         self._due: list[tuple[int, str]] = []
+        self._told: set[str] = set()
         self.by_tenant: dict[str, set[str]] = defaultdict(set)
         self.held: Counter[str] = Counter()
         """Eighths of cards that each tenant has or has a claim to; lent ones are not its."""
         self.homes_of: dict[tuple[str, Shape], list[Home]] = defaultdict(list)
+        self._most: dict[Shape, int] = {}
+        self._models: dict[str, tuple[int, int]] = {}
         for node in self.nodes.values():
             self._add_node(node)
         for home in self.homes:
@@ -96,6 +99,9 @@ class Fleet:
 
     def _add_node(self, node: Node) -> None:
         self._open_count[node.name] = self._idle_count[node.name] = 0
+        most, together = self._models.get(node.model, (0, 1))
+        islands = [len(members) for members in node.islands]
+        self._models[node.model] = (max(most, node.gpu_count), max([together, *islands]))
         self._open[node.model][0].add(node.name)
         self._idle[node.model][0].add(node.name)
         for gpu in range(node.gpu_count):
@@ -115,12 +121,23 @@ class Fleet:
         return [self._at[place.node, g] for g in place.gpus if (place.node, g) in self._at]
 
     def buckets(self, model: str) -> Mapping[State, set[int]]:
-        """Numbers of usable cards of a model, by state; a set may be empty."""
+        """Numbers of usable cards of a model, by state."""
         return self._buckets.get(model, {})
 
-    def models(self) -> set[str]:
-        """Models that some node has."""
-        return {node.model for node in self.nodes.values()}
+    def models(self) -> Mapping[str, tuple[int, int]]:
+        """Models that some node has, with the most cards of a node and of an NVLink island."""
+        return self._models
+
+    def most(self, shape: Shape) -> int:
+        """Instances of a shape that would fit if nothing were there; usable or not."""
+        if shape not in self._most:
+            each = capacity(EMPTY, shape.fit) if shape.is_slice else 1
+            self._most[shape] = each * sum(
+                node.gpu_count // shape.cards
+                for node in self.nodes.values()
+                if node.model == shape.model
+            )
+        return self._most[shape]
 
     def open_nodes(self, model: str, count: int, *, idle: bool) -> Iterator[str]:
         """Nodes with so many free cards or more, the fullest first.
@@ -161,6 +178,10 @@ class Fleet:
         found = (self.cards[number] for number in sorted(self._displaceable[model]))
         return [card for card in found if card.usable and not card.held]
 
+    def leases_told(self) -> list[Lease]:
+        """Leases that have notice."""
+        return [self.leases[name] for name in self._told]
+
     def due(self, now_s: int) -> list[Lease]:
         """Leases whose end or notice has come; each is told once."""
         found: dict[str, Lease] = {}
@@ -182,6 +203,7 @@ class Fleet:
     def remove(self, name: str) -> Lease:
         """Let a lease end."""
         lease = self.leases.pop(name)
+        self._told.discard(name)
         self.by_tenant[lease.tenant].discard(name)
         if not lease.lent:
             self.held[lease.tenant] -= lease.eighths
@@ -235,6 +257,8 @@ class Fleet:
         self.by_tenant[lease.tenant].add(lease.name)
         if not lease.lent:
             self.held[lease.tenant] += lease.eighths
+        if lease.notice_s is not None:
+            self._told.add(lease.name)
         for at_s in (lease.ends_s, lease.notice_s):
             if at_s is not None:
                 heapq.heappush(self._due, (at_s, lease.name))
@@ -256,7 +280,11 @@ class Fleet:
 
     def _refresh(self, card: Card) -> None:
         model, node = card.node.model, card.node.name
-        self._buckets[model][card.state].discard(card.number)
+        members = self._buckets[model].get(card.state)
+        if members is not None:
+            members.discard(card.number)
+            if not members:
+                del self._buckets[model][card.state]
         card.state = state_of_card(card)
         if any(not lease.firm for lease in card.leases.values()):
             self._displaceable[model].add(card.number)

@@ -73,8 +73,11 @@ def own_home(fleet: Fleet, tenant: str, shape: Shape) -> Option | None:
 
 def unused_homes(fleet: Fleet, tenant: str, shape: Shape) -> Iterator[Home]:
     """Promised places of a shape that their tenant neither has nor waits for."""
-    taken = {fleet.leases[name].place for name in fleet.by_tenant.get(tenant, ())}
-    for home in fleet.homes_of.get((tenant, shape), ()):
+    homes = fleet.homes_of.get((tenant, shape))
+    if not homes:
+        return
+    taken = {fleet.leases[name].place for name in fleet.by_tenant[tenant]}
+    for home in homes:
         cards = fleet.cards_of(home.place)
         there = len(cards) == len(home.place.gpus) and all(card.usable for card in cards)
         if there and home.place not in taken and not _is_claimed(cards, home):
@@ -107,7 +110,7 @@ def _disruption(option: Option) -> tuple[int, int, int, Place]:
 def _free_slice(fleet: Fleet, shape: Shape, tier: Tier, fitting: Fitting) -> Place | None:
     best: tuple[tuple[int, ...], int, int, State] | None = None
     for state, members in fleet.buckets(shape.model).items():
-        found = _start_in(state, shape, tier) if members else None
+        found = _start_in(state, shape, tier)
         if found is None:
             continue
         avoid, lost, start = found

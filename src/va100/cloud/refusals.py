@@ -31,24 +31,25 @@ def impossible(fleet: Fleet, request: Request) -> WhyNot | None:
         return WhyNot(
             reason=Reason.NO_SUCH_GPU, text=f"no {shape.model} in this fleet, which has: {offered}"
         )
-    largest = max(n.gpu_count for n in fleet.nodes.values() if n.model == shape.model)
+    largest, together = fleet.models()[shape.model]
     if shape.cards > min(largest, MOST_CARDS):
         return WhyNot(
             reason=Reason.TOO_LARGE,
             text=f"{shape.cards} cards in one instance: no node has more than {largest} "
             f"{shape.model}",
         )
-    if request.nvlink and shape.cards > 1:
-        together = max(
-            (len(i) for n in fleet.nodes.values() if n.model == shape.model for i in n.islands),
-            default=1,
+    if request.members > fleet.most(shape):
+        return WhyNot(
+            reason=Reason.TOO_LARGE,
+            text=f"{request.members} instances of {shape} at once: this fleet holds "
+            f"{fleet.most(shape)} when it is empty",
         )
-        if shape.cards > together:
-            return WhyNot(
-                reason=Reason.LINK,
-                text=f"no {shape.cards} {shape.model} of a node reach each other by NVLink; "
-                f"at most {together} do",
-            )
+    if request.nvlink and shape.cards > together:
+        return WhyNot(
+            reason=Reason.LINK,
+            text=f"no {shape.cards} {shape.model} of a node reach each other by NVLink; "
+            f"at most {together} do",
+        )
     return None
 
 

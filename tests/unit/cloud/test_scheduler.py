@@ -79,10 +79,12 @@ class TestStart:
 
     def test_a_gang_starts_together_or_not_at_all(self):
         fleet = Fleet([hgx("a", 4), hgx("b", 4)])
-        plan = pass_over(fleet, ask("gang", shape=card(4), members=3))
+        fleet.add(lease("x", card(), at("a", 0)))
+        plan = pass_over(fleet, ask("gang", shape=card(4), members=2))
         assert plan.starts == []
         assert plan.refusals["gang"].reason is Reason.BUSY
-        assert "only 2 of 3" in plan.refusals["gang"].text
+        assert "only 1 of 2" in plan.refusals["gang"].text
+        fleet.remove("x")
         plan = pass_over(fleet, ask("gang", shape=card(4), members=2))
         assert [one.name for one in plan.starts[0].leases] == ["gang.0", "gang.1"]
 
@@ -225,6 +227,11 @@ class TestWhyNot:
         assert why.text.endswith("best free slice is 1g.20gb on node-3, GPU 5")
         assert (why.best, why.place) == (mig("1g.20gb"), at("node-3", 5, "1g.20gb", 6))
         assert len(pass_over(fleet, ask("y", shape=why.best)).starts) == 1
+
+    def test_a_gang_larger_than_the_fleet(self):
+        plan = pass_over(Fleet([hgx(gpus=4)]), ask("a", shape=mig("2g.20gb"), members=13))
+        assert plan.refusals["a"].reason is Reason.TOO_LARGE
+        assert "holds 12" in plan.refusals["a"].text
 
     def test_cards_without_a_link(self):
         leases = [lease(f"x{gpu}", card(model=PCIE), at("pcie-1", gpu)) for gpu in (0, 2)]
