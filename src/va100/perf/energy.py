@@ -25,26 +25,28 @@ PICO: Final = 1e-12
 
 FLOP_J: Final[Mapping[MmaKind | Operation, float]] = MappingProxyType(
     {
-        MmaKind.FP16: 0.85 * PICO,
-        MmaKind.BF16: 0.85 * PICO,
-        MmaKind.TF32: 1.7 * PICO,
-        MmaKind.FP8: 0.43 * PICO,
-        MmaKind.INT8: 0.43 * PICO,
-        MmaKind.INT4: 0.22 * PICO,
-        MmaKind.B1: 0.06 * PICO,
-        MmaKind.FP64: 15.0 * PICO,
-        Operation.FP16_FMA: 1.6 * PICO,
-        Operation.BF16_FMA: 3.2 * PICO,
-        Operation.FP32_FMA: 6.4 * PICO,
-        Operation.FP64_FMA: 13.0 * PICO,
-        Operation.INT32_MUL: 6.4 * PICO,
-        Operation.SPECIAL: 20.0 * PICO,
+        MmaKind.FP16: 1.05 * PICO,
+        MmaKind.BF16: 1.05 * PICO,
+        MmaKind.TF32: 2.1 * PICO,
+        MmaKind.FP8: 0.53 * PICO,
+        MmaKind.INT8: 0.53 * PICO,
+        MmaKind.INT4: 0.27 * PICO,
+        MmaKind.B1: 0.07 * PICO,
+        MmaKind.FP64: 17.0 * PICO,
+        Operation.FP16_FMA: 3.4 * PICO,
+        Operation.BF16_FMA: 6.8 * PICO,
+        Operation.FP32_FMA: 13.5 * PICO,
+        Operation.FP64_FMA: 27.0 * PICO,
+        Operation.INT32_MUL: 13.5 * PICO,
+        Operation.SPECIAL: 23.0 * PICO,
     }
 )
-"""Joules of one operation at the boost clock, a multiply-add counted as two; issue, registers and
-shared memory are in it.  FP16, BF16 and FP32 are fitted; formats of other widths are scaled from
-those by bits, FP64 from the clock that HPL keeps: assumed."""
-OTHER_OPERATION_J: Final = 6.4 * PICO
+"""Joules of one operation at the boost clock on operands that differ, a multiply-add counted as
+two; issue, registers and shared memory are in it.  FP16, BF16 and FP32 are fitted; formats of other
+widths are scaled from those by bits, FP64 from the clock that HPL keeps: assumed."""
+CONSTANT_RATIO: Final = 0.47
+"""Of that where operands hardly change, as in most burn-in kernels: fitted to two of them."""
+OTHER_OPERATION_J: Final = 13.5 * PICO
 """Of a class that the table leaves out: as an FP32 operation.  Assumed."""
 SPARSE_FLOP_RATIO: Final = 0.6
 """Energy of a 2:4 sparse product over the dense one it stands for: half the multiplies, all of the

@@ -18,6 +18,7 @@ from va100.perf.operators.chips import DEFAULT, Chip, find_chip
 from va100.perf.operators.estimates import Demand, OperatorEstimate, filled
 from va100.perf.operators.formats import Format, element_bytes, find_format
 from va100.perf.operators.gemm import require_positive
+from va100.perf.operators.streams import missed_ratio
 from va100.spec.model import Operation
 from va100.units import US
 
@@ -83,26 +84,57 @@ class Shape:
 class Constants:
     """What was fitted, on an A100 at 1410 MHz (docs/operators.md)."""
 
-    launch_s: float = 10.0 * US
-    cta_s: float = 2.2 * US
-    """A CTA's start and end."""
-    math_ratio: float = 0.80
+    launch_s: float
+    """Both kernels: the one that stores new keys and values, and attention itself."""
+    cta_s: float
+    """A prefill CTA's start and end."""
+    math_ratio: float
     """Of the tensor peak by the two products alone."""
-    exp_per_cycle: float = 13.0
+    exp_per_cycle: float
     """Exponentials of an SM, with the sums and scaling around them."""
-    tail_ratio: float = 0.5
+    tail_ratio: float
     """Of the longest CTA by which the last ones stand out."""
-    decode_ratio: float = 0.80
-    """Of the memory's reading rate by a stream of paged keys."""
-    decode_token_s: float = 0.05 * US
-    decode_wait_s: float = 4.0 * US
+    memory_ratio: float
+    """Of the reading rate by queries, results and the cache's update."""
+    exponent: float
+    decode_cta_s: float
+    decode_step_s: float
+    """A decode CTA's step over a tile of keys."""
+    decode_resident: float
+    """Decode CTAs that share an SM."""
+    decode_ratio: float
+    """Of the reading rate by a stream of paged keys."""
+    combine_s: float
+    """Adding up parts where keys are split."""
+    regroup_s: float
+    """Bringing queries that share keys together, and results apart, where neither a lone sequence
+    nor a lone head of keys has them so already."""
 
 
-FITTED: Final = Constants()
+FITTED: Final = Constants(
+    launch_s=8.0 * US,
+    cta_s=1.5 * US,
+    math_ratio=0.80,
+    exp_per_cycle=13.0,
+    tail_ratio=0.5,
+    memory_ratio=0.8,
+    exponent=4.0,
+    decode_cta_s=4.0 * US,
+    decode_step_s=0.5 * US,
+    decode_resident=1.0,
+    decode_ratio=0.85,
+    combine_s=4.0 * US,
+    regroup_s=5.0 * US,
+)
 QUERY_TILE: Final = 128
 KEY_TILE: Final = 64
-DECODE_TILE: Final = 16
-"""Query heads that share one pass over keys, or fewer."""
+SPLIT_TILE: Final = 128
+"""Keys that a split is a multiple of."""
+SPLIT_GAIN: Final = 0.85
+"""Splits are few: the first whose SMs are this busy, relative to the best."""
+FULL_RATIO: Final = 0.8
+"""Of the SMs with a CTA beyond which keys are not split."""
+MAX_SPLIT: Final = 128
 
 
 @lru_cache(maxsize=65536)
@@ -179,27 +211,29 @@ def _estimate(shape: Shape, chip: Chip, fitted: Constants) -> AttentionEstimate:
 
 
 def _prefill(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
-    tiles = ceil(shape.q_len / QUERY_TILE)
-    ctas = tiles * shape.heads * shape.batch
+    ctas = ceil(shape.q_len / QUERY_TILE) * shape.heads * shape.batch
     past = shape.kv_len - shape.q_len
-    all_steps = longest = ceil(shape.kv_len / KEY_TILE)
+    longest = float(ceil(shape.kv_len / KEY_TILE))
+    mean = longest
     if shape.causal:
         first = ceil((past + min(QUERY_TILE, shape.q_len)) / KEY_TILE)
-        all_steps = (first + longest) / 2.0  # type: ignore[assignment]
+        mean = (first + longest) / 2.0
     step_s = _step_s(shape, chip, fitted)
-    each_s = fitted.cta_s + all_steps * step_s
     longest_s = fitted.cta_s + longest * step_s
-    per_sm = ctas / chip.sm_count
-    sm_s = max(each_s * per_sm + fitted.tail_ratio * longest_s, longest_s)
-    moved = shape.kv_bytes + shape.query_bytes
+    even_s = (fitted.cta_s + mean * step_s) * ctas / chip.sm_count
+    stored = 2.0 * shape.kv_bytes * min(shape.q_len / shape.kv_len, 1.0)
+    moved = shape.kv_bytes + shape.query_bytes + stored
+    missed = missed_ratio(moved, chip)
+    rate = fitted.memory_ratio * chip.dram_reached_bytes_per_s
     demand = Demand(
         operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
-        sm_s=sm_s,
+        sm_s=max(even_s + fitted.tail_ratio * longest_s, longest_s),
         sm_bound=Bound.TENSOR,
-        memory_s=moved / chip.dram_reached_bytes_per_s,
+        memory_s=moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s),
         fixed_s=fitted.launch_s,
-        dram_bytes=moved,
-        l2_bytes=ctas * all_steps * KEY_TILE * 2.0 * shape.head_dim * shape.kv_element_bytes,
+        dram_bytes=moved * missed,
+        l2_bytes=moved + ctas * mean * KEY_TILE * 2.0 * shape.head_dim * shape.kv_element_bytes,
+        exponent=fitted.exponent,
     )
     return demand, ctas, 1
 
@@ -218,18 +252,38 @@ def _exponentials(shape: Shape) -> float:
 
 def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
     rows = shape.batch * shape.kv_heads
-    split = max(1, min(ceil(2 * chip.sm_count / rows), ceil(shape.kv_len / 256)))
+    grouped = shape.heads > shape.kv_heads
+    slots = max(chip.sm_count * fitted.decode_resident, 1.0)
+    split = _split(rows, ceil(shape.kv_len / SPLIT_TILE), slots) if grouped else 1
     ctas = rows * split
-    rate = chip.dram_reached_bytes_per_s * fitted.decode_ratio
-    busy = min(ctas / chip.sm_count, 1.0)
+    steps = ceil(shape.kv_len / split / KEY_TILE)
+    each_s = fitted.decode_cta_s + steps * fitted.decode_step_s
     moved = shape.kv_bytes + shape.query_bytes
+    missed = missed_ratio(moved, chip)
+    rate = chip.dram_reached_bytes_per_s * fitted.decode_ratio
+    fixed_s = fitted.launch_s
+    if split > 1:
+        fixed_s += fitted.combine_s
+    if grouped and shape.batch > 1 and shape.kv_heads > 1:
+        fixed_s += fitted.regroup_s
     demand = Demand(
         operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
-        sm_s=ctas / chip.sm_count * fitted.decode_token_s * shape.kv_len / split / 64.0,
+        sm_s=max(ctas / slots, 1.0) * each_s,
         sm_bound=Bound.LATENCY,
-        memory_s=fitted.decode_wait_s + moved / (rate * max(busy, 0.05)),
-        fixed_s=fitted.launch_s,
-        dram_bytes=moved,
+        memory_s=moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s),
+        fixed_s=fixed_s,
+        dram_bytes=moved * missed,
         l2_bytes=moved,
+        exponent=fitted.exponent,
     )
     return demand, ctas, split
+
+
+def _split(rows: int, steps: int, slots: float) -> int:
+    """CTAs over which one row's keys are spread, so that SMs are busy."""
+    if rows >= FULL_RATIO * slots:
+        return 1
+    most = min(MAX_SPLIT, int(slots), steps)
+    filled_ratio = [rows * part / slots / ceil(rows * part / slots) for part in range(1, most + 1)]
+    enough = SPLIT_GAIN * max(filled_ratio)
+    return next(part for part, ratio in enumerate(filled_ratio, 1) if ratio >= enough)

@@ -36,9 +36,9 @@ class Basis(Enum):
     """A GPU of which headlines alone are known, at an A100's share of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chip:
-    """What operators are timed on."""
+    """What operators are timed on; there is one object a name, so chips hash by identity."""
 
     name: str
     model_name: str
@@ -63,6 +63,8 @@ class Chip:
     stream_launch_s: float
     power_limit_w: float
     idle_w: float
+    energy_ratio: float
+    """Joules of an operation, of an A100's."""
     share: float
     """Of the whole chip's memory slices; 1 but for a slice."""
 
@@ -150,6 +152,7 @@ def _from_chip(model: ChipSpec) -> Chip:
         stream_launch_s=model.measured.stream_launch_s,
         power_limit_w=float(model.power_default_w),
         idle_w=model.measured.idle_w,
+        energy_ratio=1.0,
         share=1.0,
     )
 
@@ -186,8 +189,18 @@ def _from_headline(model: HeadlineSpec) -> Chip:
         stream_launch_s=_REFERENCE.measured.stream_launch_s,
         power_limit_w=float(model.power_default_w),
         idle_w=model.power_default_w * IDLE_RATIO,
+        energy_ratio=_energy_ratio(model),
         share=1.0,
     )
+
+
+def _energy_ratio(model: HeadlineSpec) -> float:
+    """Joules of an operation, of an A100's, so that the peak draws the card's power.  Assumed."""
+    fastest = model.fp16_tensor_flop_per_s or model.fp32_flop_per_s or 0.0
+    reference = rates.peak_flop_per_s(_REFERENCE, MmaKind.FP16)
+    spent = model.power_default_w * (1.0 - IDLE_RATIO)
+    reference_spent = _REFERENCE.power_default_w - _REFERENCE.measured.idle_w
+    return spent / fastest / (reference_spent / reference)
 
 
 def _profile(model: ChipSpec, name: str) -> MigProfileSpec:

@@ -8,7 +8,7 @@ that was measured for the family is put around the time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from va100.perf import energy
@@ -95,6 +95,9 @@ class Settled:
 def settle(demand: Demand, chip: Chip) -> Settled:
     """Time and energy of a demand at the highest clock that keeps within the power limit."""
     card = card_of(chip)
+    if chip.energy_ratio != 1.0:
+        scaled = {unit: n * chip.energy_ratio for unit, n in demand.operations.items()}
+        demand = replace(demand, operations=scaled)
     slowdown = _slowdown(demand, card)
     time_s = demand.duration_s(slowdown)
     used = energy.estimate_energy(

@@ -55,7 +55,7 @@ class Stream:
 def stream_demand(stream: Stream, chip: Chip) -> Demand:
     """What a stream asks of the chip."""
     moved = stream.moved_bytes
-    missed = _missed(moved, chip) if stream.warm else 1.0
+    missed = missed_ratio(moved, chip) if stream.warm else 1.0
     dram_s = missed * _dram_s(stream, chip)
     l2_s = moved / chip.l2_bytes_per_s
     fp32 = chip.peak_flop_per_s[Operation.FP32_FMA] / 2.0
@@ -84,7 +84,8 @@ def _dram_s(stream: Stream, chip: Chip) -> float:
     return even_s + stream.random_bytes / (rate * RANDOM_RATIO)
 
 
-def _missed(footprint_bytes: float, chip: Chip) -> float:
+def missed_ratio(footprint_bytes: float, chip: Chip) -> float:
+    """Share of a footprint that L2 does not hold when the same data come again."""
     if footprint_bytes <= 0.0:
         return 0.0
-    return 1.0 / (1.0 + (WARM_RATIO * chip.l2_bytes / footprint_bytes) ** 6)
+    return float(1.0 / (1.0 + (WARM_RATIO * chip.l2_bytes / footprint_bytes) ** 6))
