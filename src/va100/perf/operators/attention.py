@@ -7,9 +7,11 @@ coming from memory.  Writing the new keys and values to the cache is in the time
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from types import MappingProxyType
 from typing import Final
 
 from va100.perf.kernel import Bound
@@ -52,6 +54,7 @@ class Shape:
     kv_element_bytes: float
     shared_values: bool
     """Values are part of the keys, read once, as in latent attention."""
+    backward: bool = False
 
     @property
     def pair_count(self) -> float:
@@ -65,7 +68,8 @@ class Shape:
     def flop_count(self) -> float:
         """Operations of both products."""
         width = self.head_dim + self.value_dim
-        return 2.0 * self.batch * self.heads * self.pair_count * width
+        flop_count = 2.0 * self.batch * self.heads * self.pair_count * width
+        return flop_count * BACKWARD_PRODUCTS if self.backward else flop_count
 
     @property
     def kv_bytes(self) -> float:
@@ -97,6 +101,8 @@ class Constants:
     memory_ratio: float
     """Of the reading rate by queries, results and the cache's update."""
     exponent: float
+    decode_launch_s: float
+    decode_exponent: float
     decode_cta_s: float
     decode_step_s: float
     """A decode CTA's step over a tile of keys."""
@@ -106,27 +112,83 @@ class Constants:
     """Of the reading rate by a stream of paged keys."""
     combine_s: float
     """Adding up parts where keys are split."""
+    splits_plain: bool
+    """Whether keys are split where queries don't share them, too."""
     regroup_s: float
     """Bringing queries that share keys together, and results apart, where neither a lone sequence
     nor a lone head of keys has them so already."""
 
 
-FITTED: Final = Constants(
-    launch_s=8.0 * US,
-    cta_s=1.5 * US,
-    math_ratio=0.80,
-    exp_per_cycle=13.0,
-    tail_ratio=0.5,
-    memory_ratio=0.8,
-    exponent=4.0,
-    decode_cta_s=4.0 * US,
-    decode_step_s=0.5 * US,
-    decode_resident=1.0,
-    decode_ratio=0.85,
-    combine_s=4.0 * US,
-    regroup_s=5.0 * US,
+LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
+    {
+        "vllm": Constants(
+            launch_s=8.36 * US,
+            cta_s=1.155 * US,
+            math_ratio=0.753,
+            exp_per_cycle=11.2,
+            tail_ratio=0.529,
+            memory_ratio=0.658,
+            exponent=1.29,
+            decode_launch_s=8.5 * US,
+            decode_exponent=3.54,
+            decode_cta_s=2.83 * US,
+            decode_step_s=1.47 * US,
+            decode_resident=1.0,
+            decode_ratio=0.87,
+            combine_s=5.05 * US,
+            regroup_s=6.73 * US,
+            splits_plain=False,
+        ),
+        "sglang": Constants(
+            launch_s=11.0 * US,
+            cta_s=0.308 * US,
+            math_ratio=0.888,
+            exp_per_cycle=10.6,
+            tail_ratio=0.798,
+            memory_ratio=0.722,
+            exponent=2.01,
+            decode_launch_s=9.32 * US,
+            decode_exponent=3.51,
+            decode_cta_s=2.2 * US,
+            decode_step_s=2.32 * US,
+            decode_resident=1.0,
+            decode_ratio=0.568,
+            combine_s=9.22 * US,
+            regroup_s=1.77 * US,
+            splits_plain=True,
+        ),
+        "trtllm": Constants(
+            launch_s=11.4 * US,
+            cta_s=0.735 * US,
+            math_ratio=0.603,
+            exp_per_cycle=10.3,
+            tail_ratio=0.697,
+            memory_ratio=0.57,
+            exponent=1.2,
+            decode_launch_s=7.48 * US,
+            decode_exponent=3.2,
+            decode_cta_s=2.71 * US,
+            decode_step_s=0.984 * US,
+            decode_resident=2.0,
+            decode_ratio=0.902,
+            combine_s=3.73 * US,
+            regroup_s=9.59 * US,
+            splits_plain=True,
+        ),
+    }
 )
+"""Fused attention with a paged cache as serving stacks ship it, each fitted to a third of its
+shapes (AICONFIG).  The first, FlashAttention 2 as it is, stands for all where none is named."""
+BACKWARD_PRODUCTS: Final = 2.5
+"""Products of the backward pass over those of the forward: five instead of two.  The softmax is
+reckoned anew, once."""
+BACKWARD_STREAMS: Final = 2.0
+"""Bytes likewise: results and their gradients are read, gradients of all three operands written."""
+FEW_QUERIES: Final = 16
+"""New tokens of a sequence below which its keys are streamed, as in decode."""
 QUERY_TILE: Final = 128
+DECODE_TILE: Final = 64
+"""Query heads times new tokens that go over the keys together."""
 KEY_TILE: Final = 64
 SPLIT_TILE: Final = 128
 """Keys that a split is a multiple of."""
@@ -150,6 +212,8 @@ def estimate(
     dtype: str = "bf16",
     kv_dtype: str | None = None,
     value_dim: int | None = None,
+    backward: bool = False,
+    library: str = "vllm",
     chip: str = DEFAULT,
 ) -> AttentionEstimate:
     """Predict the time of attention over ``batch`` sequences.
@@ -165,6 +229,10 @@ def estimate(
     value_dim : int, optional
         Width of values where it isn't ``head_dim``.  Latent attention (MLA) while decoding is
         ``kv_heads=1, head_dim=576, value_dim=512``: values are then part of the keys.
+    backward : bool
+        The backward pass alone; a training step takes both.
+    library : str
+        A name of :data:`LIBRARIES`.
 
     Raises
     ------
@@ -180,6 +248,8 @@ def estimate(
         raise ValueError(f"heads must be a multiple of kv_heads, not {heads} of {shared}")
     if causal and q_len > kv_len:
         raise ValueError(f"q_len {q_len} is more than kv_len {kv_len}, which counts new tokens too")
+    if library not in LIBRARIES:
+        raise ValueError(f"library {library!r} is not one of {', '.join(LIBRARIES)}")
     number = find_format(dtype)
     shape = Shape(
         batch=batch,
@@ -193,12 +263,13 @@ def estimate(
         number=number,
         kv_element_bytes=element_bytes(kv_dtype or dtype),
         shared_values=shared == 1 and width < head_dim,
+        backward=backward,
     )
-    return _estimate(shape, find_chip(chip), FITTED)
+    return _estimate(shape, find_chip(chip), LIBRARIES[library])
 
 
 def _estimate(shape: Shape, chip: Chip, fitted: Constants) -> AttentionEstimate:
-    decode = shape.q_len * (shape.heads // shape.kv_heads) <= QUERY_TILE // 2 and shape.q_len < 16
+    decode = shape.q_len < FEW_QUERIES and not shape.backward
     demand, ctas, split = (_decode if decode else _prefill)(shape, chip, fitted)
     family = bands.DECODE if decode else bands.PREFILL
     return AttentionEstimate(
@@ -223,6 +294,8 @@ def _prefill(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, 
     even_s = (fitted.cta_s + mean * step_s) * ctas / chip.sm_count
     stored = 2.0 * shape.kv_bytes * min(shape.q_len / shape.kv_len, 1.0)
     moved = shape.kv_bytes + shape.query_bytes + stored
+    if shape.backward:
+        moved *= BACKWARD_STREAMS
     missed = missed_ratio(moved, chip)
     rate = fitted.memory_ratio * chip.dram_reached_bytes_per_s
     demand = Demand(
@@ -243,6 +316,8 @@ def _step_s(shape: Shape, chip: Chip, fitted: Constants) -> float:
     pairs = float(QUERY_TILE * KEY_TILE)
     peak = chip.flop_per_s(shape.number) / chip.sm_count
     math_s = pairs * 2.0 * (shape.head_dim + shape.value_dim) / (peak * fitted.math_ratio)
+    if shape.backward:
+        math_s *= BACKWARD_PRODUCTS
     return math_s + pairs / (fitted.exp_per_cycle * chip.clock_hz)
 
 
@@ -251,17 +326,20 @@ def _exponentials(shape: Shape) -> float:
 
 
 def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
-    rows = shape.batch * shape.kv_heads
+    passes = ceil(shape.q_len * (shape.heads // shape.kv_heads) / DECODE_TILE)
+    rows = shape.batch * shape.kv_heads * passes
     grouped = shape.heads > shape.kv_heads
     slots = max(chip.sm_count * fitted.decode_resident, 1.0)
-    split = _split(rows, ceil(shape.kv_len / SPLIT_TILE), slots) if grouped else 1
+    split = 1
+    if grouped or fitted.splits_plain:
+        split = _split(rows, ceil(shape.kv_len / SPLIT_TILE), slots)
     ctas = rows * split
     steps = ceil(shape.kv_len / split / KEY_TILE)
     each_s = fitted.decode_cta_s + steps * fitted.decode_step_s
     moved = shape.kv_bytes + shape.query_bytes
     missed = missed_ratio(moved, chip)
     rate = chip.dram_reached_bytes_per_s * fitted.decode_ratio
-    fixed_s = fitted.launch_s
+    fixed_s = fitted.decode_launch_s
     if split > 1:
         fixed_s += fitted.combine_s
     if grouped and shape.batch > 1 and shape.kv_heads > 1:
@@ -274,7 +352,7 @@ def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, i
         fixed_s=fixed_s,
         dram_bytes=moved * missed,
         l2_bytes=moved,
-        exponent=fitted.exponent,
+        exponent=fitted.decode_exponent,
     )
     return demand, ctas, split
 
