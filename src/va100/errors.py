@@ -22,10 +22,17 @@
     ├── CapacityError
     │   ├── OutOfMemory
     │   └── NoPlacement
+    ├── PlanError                input that makes no plan, and what to do
     ├── SetupError               something this machine lacks, and the command that adds it
     └── TenantError
         ├── QuotaExceeded
-        └── NotPermitted
+        ├── NotPermitted
+        ├── NotSignedIn          nobody known asks
+        ├── NotFound             nothing of that name that the asker may see
+        ├── BadRequest           a request that means nothing
+        ├── Conflict             a request that what is there does not allow
+        ├── PaymentRequired
+        └── TooManyRequests      with the seconds to wait
 
 The facts are attributes; the message is built from them here and nowhere else.  Codes
 (``CUresult``, HTTP) exist at the edges only, each in one literal map.  Misuse of the Python
@@ -262,6 +269,15 @@ class NoPlacement(CapacityError):
         super().__init__(problem)
 
 
+class PlanError(Va100Error):
+    """Input that makes no plan: what is wrong and where, and what to do."""
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__(f"{problem}\n  hint: {hint}" if hint else problem)
+
+
 class SetupError(Va100Error):
     """Something this machine lacks, with the one command that adds it."""
 
@@ -291,3 +307,56 @@ class NotPermitted(TenantError):
     def __init__(self, action: str) -> None:
         self.action = action
         super().__init__(f"not permitted: {action}")
+
+
+class NotSignedIn(TenantError):
+    """A request without a key or session, or with one that is not good."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+
+class NotFound(TenantError):
+    """Nothing of that name, or nothing that the asker may know of."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"no {kind} {name}")
+
+
+class BadRequest(TenantError):
+    """A request that cannot be understood, with what was expected."""
+
+    def __init__(self, problem: str, *, field: str = "") -> None:
+        self.problem = problem
+        self.field = field
+        super().__init__(f"{field}: {problem}" if field else problem)
+
+
+class Conflict(TenantError):
+    """A request that the state of things does not allow."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+
+class PaymentRequired(TenantError):
+    """An account without the money for what it asks."""
+
+    def __init__(self, *, needed_micro: int, left_micro: int) -> None:
+        self.needed_micro = needed_micro
+        self.left_micro = left_micro
+        super().__init__(
+            f"credit of ${left_micro / 1e6:.2f} is not enough: ${needed_micro / 1e6:.2f} are needed"
+        )
+
+
+class TooManyRequests(TenantError):
+    """More requests than one may make in a time."""
+
+    def __init__(self, *, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(f"too many requests; try again in {retry_after_s} s")

@@ -22,6 +22,7 @@ VERBS: Final[Mapping[str, str]] = {
     "profile": "run a CUDA program and say why its kernels take as long as they do",
     "check": "run a CUDA program under memcheck, initcheck, synccheck and racecheck",
     "debug": "stop a CUDA program at breakpoints and look at its threads, registers and memory",
+    "plan": "time, memory, energy and cost of training and serving on A100s",
     "doctor": "say what is installed, what works and what to do",
     "env": "print shell commands that put this shell on virtual GPUs",
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
@@ -78,7 +79,7 @@ def build_parser(verb: str | None, module: ModuleType | None) -> argparse.Argume
     return parser
 
 
-def verb_module(verb: str) -> ModuleType:
+def verb_module(verb: str) -> ModuleType:  # noqa: C901 -- a table, as imports
     """Import the module of one verb."""
     # ruff: noqa: PLC0415 -- see the module's docstring
     if verb == "run":
@@ -97,6 +98,10 @@ def verb_module(verb: str) -> ModuleType:
         from va100.cli import debug
 
         return debug
+    if verb == "plan":
+        from va100.cli import plan
+
+        return plan
     if verb == "doctor":
         from va100.cli import doctor
 

@@ -1,4 +1,5 @@
-"""The analytic planner: operators to models to clusters to cost.
+"""The analytic planner: models and machines to memory, seconds, joules and money.
 
-Nothing is here yet.  It will share :mod:`va100.perf` with the profiler and run no kernels.
+It runs no kernels: times come from :mod:`va100.perf.operators` and
+:mod:`va100.perf.collectives`, facts from :mod:`va100.spec`.
 """

@@ -14,7 +14,7 @@ from va100.units import GIB
 Model = ChipSpec | HeadlineSpec
 
 MODELS: Final[tuple[Model, ...]] = (*a100.MODELS, *others.MODELS)
-_FAMILIES: Final = "a100|a800|a30|v100|h100|h200|b200|l40s|4090|a10|t4"
+_FAMILIES: Final = "a100|a800|a30|v100|h100|h200|b200|l40s|l4|4090|a10|t4"
 _FAMILY: Final = rf"(?:a100(?=(?:40|80)g)|(?:{_FAMILIES})(?![0-9a-z]))"
 _FORM: Final = r"(?:sxm[2-5](?!\d)|sxm|pci-?e|hgx|dgx)"
 _SIZE: Final = r"(?:(?:16|24|32|40|48|80|141|180)\s*g(?:i?b)?(?![0-9a-z/]))"

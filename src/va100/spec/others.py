@@ -268,6 +268,35 @@ L40S: Final = HeadlineSpec(
     ),
 )
 
+L4: Final = HeadlineSpec(
+    name="L4",
+    product_name="NVIDIA L4",
+    architecture="Ada",
+    compute_capability=(8, 9),
+    form_factor="PCIe",
+    sm_count=58,
+    fp64_flop_per_s=None,
+    fp64_tensor_flop_per_s=0.0,
+    fp32_flop_per_s=30.3 * TERA,
+    tf32_tensor_flop_per_s=60.5 * TERA,
+    fp16_tensor_flop_per_s=121 * TERA,
+    bf16_tensor_flop_per_s=121 * TERA,
+    fp8_tensor_flop_per_s=242.5 * TERA,
+    int8_tensor_flop_per_s=242.5 * TERA,
+    sparse_ratio=2.0,
+    memory_kind="GDDR6",
+    memory_bytes=24 * GIB,
+    memory_bytes_per_s=300 * GB,
+    link_count=0,
+    nvlink_bytes_per_s=0.0,
+    power_default_w=72,
+    mig_instance_count=0,
+    sources=cited(
+        (_RECALLED, f"{_IDENTITY} product_name sm_count {_RATES} {_CARD} power_default_w"),
+        (derived("MIG-UG", "not among the supported GPUs"), "mig_instance_count"),
+    ),
+)
+
 RTX_4090: Final = HeadlineSpec(
     name="RTX-4090",
     product_name="NVIDIA GeForce RTX 4090",
@@ -367,6 +396,7 @@ MODELS: Final = (
     H200_SXM_141GB,
     B200_SXM_180GB,
     L40S,
+    L4,
     RTX_4090,
     A10,
     T4,

@@ -1,0 +1,122 @@
+"""Element-wise work, norms, softmax, copies: streams of bytes with a few operations each.
+
+A row of :data:`KINDS` says how often an element is read and written and what is reckoned on it.
+What is not here: products (:mod:`~va100.perf.operators.gemm`) and gathers
+(:mod:`~va100.perf.operators.embedding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from va100.perf.operators import bands
+from va100.perf.operators.chips import DEFAULT, find_chip
+from va100.perf.operators.estimates import OperatorEstimate, filled
+from va100.perf.operators.formats import element_bytes
+from va100.perf.operators.gemm import require_positive
+from va100.perf.operators.streams import Stream, stream_demand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementwiseEstimate(OperatorEstimate):
+    """A stream's predicted time."""
+
+    bytes_per_s: float
+    """Read and written together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What one element costs."""
+
+    read_count: float
+    """Elements read for each written."""
+    write_count: float
+    operation_count: float
+    special_count: float
+    """Exponentials, reciprocals, roots."""
+    row: bool = False
+    """Needs a whole row before any of it can be written."""
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "copy": Kind(1, 1, 0, 0),
+        "fill": Kind(0, 1, 0, 0),
+        "cast": Kind(1, 1, 1, 0),
+        "transpose": Kind(1, 1, 0, 0),
+        "scale": Kind(1, 1, 1, 0),
+        "relu": Kind(1, 1, 1, 0),
+        "dropout": Kind(1, 1.25, 8, 0),
+        "gelu": Kind(1, 1, 20, 1),
+        "silu": Kind(1, 1, 4, 2),
+        "tanh": Kind(1, 1, 10, 2),
+        "sigmoid": Kind(1, 1, 3, 2),
+        "exp": Kind(1, 1, 2, 1),
+        "pow": Kind(1, 1, 30, 2),
+        "add": Kind(2, 1, 1, 0),
+        "mul": Kind(2, 1, 1, 0),
+        "div": Kind(2, 1, 8, 1),
+        "gated": Kind(2, 1, 6, 2),
+        "rope": Kind(1, 1, 6, 0),
+        "bias_gelu": Kind(1, 1, 21, 1),
+        "dropout_add": Kind(2, 1.25, 9, 0),
+        "softmax": Kind(1, 1, 4, 1, row=True),
+        "softmax_backward": Kind(2, 1, 4, 0, row=True),
+        "layernorm": Kind(1, 1, 8, 0, row=True),
+        "layernorm_backward": Kind(2, 1, 16, 0, row=True),
+        "rmsnorm": Kind(1, 1, 6, 0, row=True),
+        "add_rmsnorm": Kind(2, 2, 7, 0, row=True),
+        "add_layernorm": Kind(2, 2, 9, 0, row=True),
+        "batchnorm": Kind(1, 1, 2, 0),
+        "reduce": Kind(1, 0, 1, 0, row=True),
+        "cross_entropy": Kind(1, 1, 5, 1, row=True),
+        "adam": Kind(7, 6, 12, 2),
+        "sgd": Kind(3, 2, 4, 0),
+    }
+)
+"""``adam`` and ``sgd`` count 4-byte words a parameter: master weight, moments, gradient."""
+
+
+@lru_cache(maxsize=65536)
+def estimate(
+    op: str, rows: int, cols: int = 1, *, dtype: str = "bf16", chip: str = DEFAULT
+) -> ElementwiseEstimate:
+    """Predict the time of one pass over ``rows x cols`` elements.
+
+    Parameters
+    ----------
+    op : str
+        A name of :data:`KINDS`.
+    cols : int
+        Elements of a row, which is what norms and softmax go over.
+
+    Raises
+    ------
+    ValueError
+        An unknown kind, format or chip, a size below one.
+    """
+    require_positive(rows=rows, cols=cols)
+    kind = KINDS.get(op)
+    if kind is None:
+        raise ValueError(f"op {op!r} is not one of {', '.join(KINDS)}")
+    target, size_bytes = find_chip(chip), element_bytes(dtype)
+    count = float(rows) * cols
+    stream = Stream(
+        read_bytes=count * kind.read_count * size_bytes,
+        written_bytes=count * kind.write_count * size_bytes,
+        operation_count=count * kind.operation_count,
+        special_count=count * kind.special_count,
+        element_count=count,
+        row_count=rows if kind.row else 0,
+    )
+    demand = stream_demand(stream, target)
+    fields = filled(demand, target, bands.VECTOR, count * kind.operation_count)
+    return ElementwiseEstimate(
+        **fields,  # type: ignore[arg-type]
+        bytes_per_s=stream.moved_bytes / float(fields["time_s"]),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,81 @@
+"""Matrix products: ``m x k`` activations times ``k x n`` weights, in every format of the chip.
+
+The library's choice is imitated, not looked up: each tile shape and each split of ``k`` is timed,
+and the quickest taken (:mod:`va100.perf.operators.tiles`).  Here are the formats, alignment, 2:4
+sparsity and what is said of the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from va100.perf.operators import bands
+from va100.perf.operators.chips import DEFAULT, Chip, find_chip
+from va100.perf.operators.estimates import OperatorEstimate, filled
+from va100.perf.operators.formats import Format, find_format
+from va100.perf.operators.tiles import Product, Tiling, demand_of, quickest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmEstimate(OperatorEstimate):
+    """A product's predicted time."""
+
+    tile: tuple[int, int]
+    """Rows and columns of the result that one CTA makes."""
+    split_k: int
+    """CTAs that share one tile's sum."""
+    cta_count: int
+    wave_count: float
+
+
+@lru_cache(maxsize=65536)
+def estimate(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    batch: int = 1,
+    dtype: str = "bf16",
+    sparse: bool = False,
+    chip: str = DEFAULT,
+) -> GemmEstimate:
+    """Predict the time of ``batch`` products, each of ``m x k`` and ``k x n``.
+
+    Parameters
+    ----------
+    dtype : str
+        A name of :data:`va100.perf.operators.formats.FORMATS`; ``w8a16`` and ``w4a16`` hold weights
+        packed and multiply in half precision.
+    sparse : bool
+        The weights are 2:4 sparse and already compressed.
+
+    Raises
+    ------
+    ValueError
+        A size below one, an unknown format or chip, a format the chip does not multiply.
+    """
+    require_positive(m=m, n=n, k=k, batch=batch)
+    target, number = find_chip(chip), find_format(dtype)
+    product = Product(m=m, n=n, k=k, batch=batch, number=number, sparse=sparse)
+    tiling = quickest(product, target)
+    return _estimate(product, tiling, target, number)
+
+
+def _estimate(product: Product, tiling: Tiling, chip: Chip, number: Format) -> GemmEstimate:
+    family = bands.GEMM_PACKED if number.weight_only else bands.GEMM
+    fields = filled(demand_of(product, tiling, chip), chip, family, product.flop_count)
+    return GemmEstimate(
+        **fields,  # type: ignore[arg-type]
+        tile=(tiling.rows, tiling.columns),
+        split_k=tiling.split,
+        cta_count=tiling.cta_count,
+        wave_count=tiling.wave_count,
+    )
+
+
+def require_positive(**sizes: int) -> None:
+    """Refuse sizes below one, by name."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be 1 or more, not {size}")

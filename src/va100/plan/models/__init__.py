@@ -1,0 +1,1 @@
+"""Files that describe models: Hugging Face configurations, small YAML, ONNX, PyTorch modules."""
