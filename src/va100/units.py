@@ -63,6 +63,14 @@ def rate_text(per_s: float, unit: str) -> str:
     return f"{per_s:.3g} {unit}"
 
 
+def energy_text(energy_j: float) -> str:
+    """Spell an energy: ``1.23 mJ``."""
+    for unit, size in (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
+        if abs(energy_j) >= size:
+            return f"{energy_j / size:.3g} {unit}"
+    return f"{energy_j / 1e-9:.3g} nJ"
+
+
 def time_text(duration_s: float) -> str:
     """Spell a duration: ``2.61 us``."""
     for unit, size in (("s", 1.0), ("ms", MS), ("us", US)):

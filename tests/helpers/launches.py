@@ -79,6 +79,7 @@ def work(**changes: Any) -> ReportWork:
     """What a saxpy did, with changes."""
     facts: dict[str, Any] = {
         "kernel": "_Z5saxpyifPKfPf", "grid": Dim3(864), "block": Dim3(256), "duration_s": 8.0e-6,
+        "energy_j": 2.0e-3, "clock_hz": 1410e6,
         "bound_by": "DRAM bandwidth", "registers": 32, "static_shared_bytes": 1024,
         "dynamic_shared_bytes": 512, "local_bytes": 0, "waves": 1.0, "occupancy": FIT,
         "counters": COUNTERS, "parts": PARTS, "assumed": (), "lines": LINES,

@@ -19,9 +19,10 @@ from va100.cli.environment import is_built
 from va100.cli.toolchain import find_compiler
 from va100.config import Settings, model_name
 from va100.errors import SetupError
+from va100.perf.clock import at_clock
 from va100.perf.memory import Residency
 from va100.profile.launch import Launch
-from va100.profile.timing import Conditions, Shape, at_clock, timed
+from va100.profile.timing import Conditions, Shape, timed
 from va100.spec.model import ChipSpec
 
 
@@ -49,6 +50,7 @@ def time_kernel(
         residency=Residency.L2 if request.warm else Residency.DRAM,
         copy_back=request.copy_back,
         cta_count=request.ctas,
+        clock_hz=request.clocks,
     )
     text = ptx_of(source, request.flags, settings)
     # An engine keeps all that it ever compiled, so each call has its own; code is found on disk.
@@ -127,4 +129,6 @@ def _compiled(path: Path, flags: Sequence[str], settings: Settings) -> str:
 def _chip(request: Request, settings: Settings) -> ChipSpec:
     if request.chip is not None:
         settings = replace(settings, model=model_name(request.chip, origin="chip"))
-    return settings.chip if request.clocks is None else at_clock(settings.chip, request.clocks)
+    if request.clocks is not None:
+        at_clock(settings.chip, request.clocks)  # refuses what the chip does not run at
+    return settings.chip

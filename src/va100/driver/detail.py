@@ -70,6 +70,8 @@ def estimate_entry(priced: KernelEstimate) -> dict[str, Any]:
         "bound_by": priced.bound_by.value,
         "waves": priced.wave_count,
         "parts": {part.bound.value: part.duration_s for part in priced.parts},
+        "energy_j": priced.energy.energy_j,
+        "clock_hz": priced.energy.clock_hz,
         "assumed": list(priced.assumed),
         "occupancy": _occupancy_entry(priced.occupancy),
     }

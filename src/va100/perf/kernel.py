@@ -1,17 +1,20 @@
 """Seconds a launch would take, and what holds it back.
 
-The one place where occupancy, pipes, memory and latency meet.  A first estimate: the parts overlap,
-though not perfectly, on top of a launch's floor.
+The one place where occupancy, pipes, memory, latency and power meet.  A first estimate: the parts
+overlap, though not perfectly, on top of a launch's floor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from va100.errors import OutOfResources
 from va100.perf import latency, memory, pipes
+from va100.perf.clock import at_clock
+from va100.perf.energy import EnergyEstimate
+from va100.perf.kernel_energy import kernel_energy
 from va100.perf.memory import Residency
 from va100.perf.occupancy import Limiter, Occupancy, allocated_shared_bytes, occupancy
 from va100.spec.model import ChipSpec, Operation
@@ -66,6 +69,11 @@ after the other and infinity perfect overlap.  Where memory and multiply-adds ta
 A100 reached 84 % of both (GPU-BENCHES, gpu-roofline), which is 2 to the power of -1/4."""
 
 
+_NO_ENERGY = EnergyEstimate(
+    energy_j=0.0, power_w=0.0, static_j=0.0, operation_j=0.0, memory_j=0.0, clock_hz=0.0
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """Seconds one resource alone would need."""
@@ -88,6 +96,8 @@ class KernelEstimate:
     """Longest first; the floor is not among them."""
     assumed: tuple[str, ...]
     """What was not counted and had to be taken for granted."""
+    energy: EnergyEstimate
+    """Joules, and the clock: the one asked for, or what the card's power limit leaves of it."""
 
     def fraction(self, bound: Bound) -> float:
         """How busy one resource is over the launch, 0 to 1; 0 when it takes no part."""
@@ -95,21 +105,25 @@ class KernelEstimate:
         return seconds / self.duration_s if self.duration_s else 0.0
 
 
-def estimate(
+def estimate(  # noqa: PLR0913  a launch, its chip, and what it finds there
     counters: Counters,
     config: LaunchConfig,
     resources: KernelResources,
     chip: ChipSpec,
     *,
     residency: Residency = Residency.DRAM,
+    clock_hz: float | None = None,
     kernel: str = "",
 ) -> KernelEstimate:
-    """Predict how long one launch takes at the boost clock.
+    """Predict how long one launch takes, and its energy.
 
     Parameters
     ----------
     residency : Residency
         Whether L2 already holds the launch's data.
+    clock_hz : float, optional
+        SM clock, boost without it.  The launch is taken to be one of many: where it would draw more
+        than the card's limit, it runs at the fastest clock that does not.
     kernel : str
         Named in the error only.
 
@@ -117,10 +131,51 @@ def estimate(
     ------
     OutOfResources
         The launch does not fit on an SM.
+    ValueError
+        The chip does not run at that clock.
     """
     fit = occupancy(config, resources, chip.sm)
     if fit.ctas_per_sm == 0:
         raise _misfit(kernel, fit, config, resources, chip)
+
+    def run(clock: float) -> KernelEstimate:
+        there = at_clock(chip, clock)
+        timed = _timed(counters, config, resources, there, residency, fit)
+        flow = memory.traffic(counters, there)
+        energy = kernel_energy(counters, flow, timed.duration_s, chip, clock)
+        return replace(timed, energy=energy)
+
+    wanted = float(chip.boost_clock_hz if clock_hz is None else clock_hz)
+    return _within_limit(run, wanted, chip)
+
+
+def _within_limit(
+    run: Callable[[float], KernelEstimate], wanted_hz: float, chip: ChipSpec
+) -> KernelEstimate:
+    """Lower the clock step by step until the power does not exceed the card's limit."""
+    found = run(wanted_hz)
+    limit_w, step_hz = float(chip.power_default_w), float(chip.clock_step_hz)
+    if found.energy.power_w <= limit_w:
+        return found
+    slow, fast = 0, int((wanted_hz - chip.idle_clock_hz) / step_hz)
+    while slow < fast:  # the most steps above the slowest clock that stay within
+        middle = (slow + fast + 1) // 2
+        if run(chip.idle_clock_hz + middle * step_hz).energy.power_w <= limit_w:
+            slow = middle
+        else:
+            fast = middle - 1
+    return run(chip.idle_clock_hz + slow * step_hz)
+
+
+def _timed(
+    counters: Counters,
+    config: LaunchConfig,
+    resources: KernelResources,
+    chip: ChipSpec,
+    residency: Residency,
+    fit: Occupancy,
+) -> KernelEstimate:
+    """The time alone, at the clock that the chip says."""
     ctas = max(config.grid.size, 1)
     waves = ctas / (fit.ctas_per_sm * chip.sm_count)
     parts = sorted(
@@ -138,6 +193,7 @@ def estimate(
         wave_count=waves,
         parts=tuple(parts),
         assumed=_assumed(counters, resources, fit),
+        energy=_NO_ENERGY,
     )
 
 

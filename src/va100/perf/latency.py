@@ -94,21 +94,21 @@ def _load_cycles(
 ) -> float:
     """Latency of so many loads waited for together: the slowest of them counts."""
     seen = counters.l1_load_sectors
-    near = (counters.l1_hit_sectors / seen) ** together if seen else 0.0
-    far = 1 - (1 - _dram_share(counters, chip, residency)) ** together
+    near = float((counters.l1_hit_sectors / seen) ** together) if seen else 0.0
+    far = 1 - float((1 - _dram_share(counters, chip, residency)) ** together)
     beyond = far * chip.measured.dram_latency_cycles + (1 - far) * l2_cycles(chip)
     return near * chip.measured.l1_latency_cycles + (1 - near) * beyond
 
 
 def _dram_share(counters: Counters, chip: ChipSpec, residency: Residency) -> float:
-    """Part of what L1 misses that L2 misses too, 0 to 1."""
+    """Part of the loads that L1 misses which L2 misses too, 0 to 1: by bytes that were asked for."""
     footprint = counters.footprint_bytes
     if residency is Residency.L2 and 0 < footprint <= chip.l2_bytes:
         return 0.0
-    flow = memory.traffic(counters, chip)
-    if not flow.l2_bytes:
+    asked_bytes = counters.global_load_bytes + counters.global_store_bytes
+    if not asked_bytes:
         return 1.0
-    return min(flow.dram_bytes / flow.l2_bytes, 1.0)
+    return min(memory.traffic(counters, chip).dram_bytes / asked_bytes, 1.0)
 
 
 def _asynchronous(counters: Counters) -> tuple[float, float]:

@@ -24,12 +24,12 @@ L2_STORE_WEIGHT: Final = 1.75
 L2 (GPU-BENCHES, gpu-small-kernels); the read rate is measured apart."""
 
 
-SHARED_REQUEST_CYCLES: Final = 1.35
+SHARED_REQUEST_CYCLES: Final = 1.25
 """Cycles of an SM that a request of shared memory takes besides arithmetic, which does not go on
 meanwhile; conflicts take as much again each.  Fitted to a third of 593 convolutions of shared tiles
 (autotune_convolution)."""
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8, "x1": 1, "x2": 2, "x4": 4}
-L1_LINE_CYCLES: Final = 0.8
+L1_LINE_CYCLES: Final = 0.75
 """Cycles of an SM for each line that a global access asks L1 for.  Fitted to convolutions that read
 L1 (autotune_convolution)."""
 

@@ -18,11 +18,16 @@ from va100.work import WARP_SIZE, Counters, Pipe
 FREE_OPCODES: Final = {
     "mov": Pipe.ALU,
     "cvta": Pipe.ALU,
+    "cvt.u64.u32": Pipe.ALU,
+    "cvt.u32.u64": Pipe.ALU,
+    "cvt.s64.u32": Pipe.ALU,
+    "cvt.s32.u64": Pipe.ALU,
     "ld.param": Pipe.LSU,
     "ld.const": Pipe.LSU,
     "st.param": Pipe.LSU,
 }
-"""What disappears in machine code: register names, equal address spaces, constant-bank operands.
+"""What disappears in machine code: register names, halves of register pairs, equal address spaces,
+constant-bank operands.
 The value is the pipe the instruction was counted on."""
 
 EXPANSIONS: Final[Mapping[str, Mapping[Pipe, float]]] = {
@@ -148,8 +153,8 @@ def _machine_code(opcode: str) -> tuple[Pipe | None, tuple[tuple[Pipe, float], .
 
 def _free_pipe(opcode: str) -> Pipe | None:
     head, _, rest = opcode.partition(".")
-    if head in FREE_OPCODES:
-        return FREE_OPCODES[head]
+    if head in FREE_OPCODES or opcode in FREE_OPCODES:
+        return FREE_OPCODES.get(head) or FREE_OPCODES[opcode]
     return FREE_OPCODES.get(f"{head}.{rest.partition('.')[0].partition('::')[0]}")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from va100.profile.launch import NO_ENERGY, Launch
+from va100.profile.launch import Launch
 from va100.profile.metrics import Metric, values
 from va100.profile.ncu_csv import number_text
 from va100.profile.quantities import quantities
-from va100.profile.reasons import band_text, line_text, reasons, together, top_lines
+from va100.profile.reasons import band_text, energy_text, line_text, reasons, together, top_lines
 from va100.profile.report_schema import KernelGroup, LaunchReport
 from va100.profile.table import extent_text, table_text
 from va100.spec.model import ChipSpec
@@ -28,8 +28,7 @@ def details_text(
     width: int,
 ) -> str:
     """Lay out launches, those alike together, in lines of at most ``width`` columns or so."""
-    notes = (*report.notes, NO_ENERGY) if launches else report.notes
-    shown = replace(report, kernels=kernel_groups(launches), notes=notes)
+    shown = replace(report, kernels=kernel_groups(launches))
     parts = [table_text(shown, width=width)]
     groups = sorted(together(launches).values(), key=lambda group: -_total_s(group))
     parts += [_kernel_text(group, metrics, chip) for group in groups[:_MOST_KERNELS]]
@@ -75,6 +74,8 @@ def _kernel_text(group: Sequence[Launch], metrics: Sequence[Metric], chip: ChipS
     lines = ["", f"{launch.name}, {shape}{which}"]
     lines += [f"  {reason}" for reason in reasons(launch, chip)]
     lines.append(f"  time: {band_text(launch)}")
+    if launch.energy_j is not None:
+        lines.append(f"  energy: {energy_text(launch)}")
     lines += _line_texts(launch)
     if metrics:
         lines += _metric_texts(launch, metrics, chip)

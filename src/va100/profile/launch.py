@@ -19,7 +19,6 @@ from va100.perf.kernel import Bound
 from va100.profile.report_schema import LaunchReport, LineCounters, ReportEvent, ReportWork
 from va100.work import Dim3
 
-NO_ENERGY: Final = "energy is not predicted yet: energy_j is null"
 RECORD: Final = (
     "kernel", "grid", "block", "time_s", "time_s_band", "energy_j", "bound", "occupancy",
     "registers", "shared_bytes", "counters",
@@ -53,6 +52,8 @@ class Launch:
     dynamic_shared_bytes: int = 0
     local_bytes: int = 0
     waves: float = 0.0
+    clock_hz: float = 0.0
+    """What it runs at: boost, or less where the card's power limit says so."""
     fit: Mapping[str, Any] = field(default_factory=dict)
     """``ctas_per_sm``, ``warps_per_sm``, ``limiter``, ``limits``, ``carveout_bytes``."""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -174,7 +175,8 @@ def _launch(event: ReportEvent, work: ReportWork) -> Launch:
         block=work.block,
         time_s=work.duration_s,
         time_s_band=band_s(work.duration_s, bound_of(work.bound_by)),
-        energy_j=None,
+        energy_j=work.energy_j,
+        clock_hz=work.clock_hz,
         bound=work.bound_by,
         occupancy=float(work.occupancy.get("fraction", 0.0)),
         registers=work.registers,

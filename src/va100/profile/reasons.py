@@ -18,7 +18,8 @@ from va100.profile.quantities import quantities
 from va100.profile.report_schema import LineCounters, issues_of, sectors_of
 from va100.spec.model import ChipSpec
 from va100.spec.rates import memory_bytes_per_s
-from va100.units import GB, rate_text, time_text
+from va100.units import GB, MHZ, rate_text, time_text
+from va100.units import energy_text as joules_text
 from va100.work import WARP_SIZE
 
 Sentence = Callable[[Launch, Mapping[str, float], ChipSpec], str]
@@ -54,6 +55,13 @@ def band_text(launch: Launch) -> str:
     low_s, high_s = launch.time_s_band
     source = band_source(bound_of(launch.bound))
     return f"{time_text(low_s)} to {time_text(high_s)} ({source})"
+
+
+def energy_text(launch: Launch) -> str:
+    """Joules of a launch, the power they make, and the clock that goes with it."""
+    energy_j = launch.energy_j or 0.0
+    power_w = energy_j / launch.time_s if launch.time_s else 0.0
+    return f"{joules_text(energy_j)}, {power_w:.0f} W at {launch.clock_hz / MHZ:.0f} MHz"
 
 
 def line_text(line: LineCounters) -> str:

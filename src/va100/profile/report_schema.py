@@ -20,10 +20,10 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     ``bound_by``, ``work`` (the ``id`` of what a launch did).
 ``work``, in full reports only, one a group of launches that did the same
     ``id``, ``kernel``, ``grid``, ``block``, ``dynamic_shared_bytes``, ``static_shared_bytes``,
-    ``registers``, ``local_bytes``, ``duration_s``, ``bound_by``, ``waves``, ``parts``, ``assumed``,
-    ``occupancy`` ({``fraction``, ``ctas_per_sm``, ``warps_per_sm``, ``limiter``, ``limits``,
-    ``carveout_bytes``}), ``counters`` (:class:`va100.work.Counters` by name), ``lines``
-    ([{``file``, ``line``, ``text``, ``counters``}, ...], of source lines).
+    ``registers``, ``local_bytes``, ``duration_s``, ``energy_j``, ``clock_hz``, ``bound_by``,
+    ``waves``, ``parts``, ``assumed``, ``occupancy`` ({``fraction``, ``ctas_per_sm``,
+    ``warps_per_sm``, ``limiter``, ``limits``, ``carveout_bytes``}), ``counters``
+    (:class:`va100.work.Counters` by name), ``lines`` ([{``file``, ``line``, ``text``, ``counters``}, ...], of source lines).
 ``fault``, one a kernel that did wrong
     ``text``, as the driver told it; ``kernel`` (name as in the module), may be left out.
 ``note``
@@ -109,6 +109,8 @@ class ReportWork:
     grid: Dim3
     block: Dim3
     duration_s: float
+    energy_j: float
+    clock_hz: float
     bound_by: str
     registers: int
     static_shared_bytes: int
@@ -235,6 +237,8 @@ def _work(entry: dict[str, Any]) -> ReportWork:
         grid=Dim3(*entry["grid"]),
         block=Dim3(*entry["block"]),
         duration_s=float(entry["duration_s"]),
+        energy_j=float(entry["energy_j"]),
+        clock_hz=float(entry["clock_hz"]),
         bound_by=str(entry["bound_by"]),
         registers=int(entry["registers"]),
         static_shared_bytes=int(entry["static_shared_bytes"]),

@@ -71,6 +71,8 @@ class Conditions:
     """Whether writable arrays receive what the kernel wrote."""
     cta_count: int | None = None
     """CTAs that run, for all; none: all run."""
+    clock_hz: float | None = None
+    """SM clock; boost without it."""
 
 
 def timed(
@@ -145,36 +147,6 @@ def find_kernel(module: PtxModule, name: str) -> Function:
     raise ValueError(f"kernel {name} {problem} {names or 'the kernels, of which there are none'}")
 
 
-def at_clock(chip: ChipSpec, clock_hz: float) -> ChipSpec:
-    """A chip whose SMs and L2 run at another clock than boost; DRAM keeps its own.
-
-    Raises
-    ------
-    ValueError
-        The chip does not run so slow or so fast.
-    """
-    least, most = chip.idle_clock_hz, chip.boost_clock_hz
-    if not least <= clock_hz <= most:
-        raise ValueError(
-            f"{chip.name} runs at {least / 1e6:g} to {most / 1e6:g} MHz, not at "
-            f"{clock_hz / 1e6:g} MHz; clocks are given in Hz"
-        )
-    ratio = clock_hz / most
-    measured = chip.measured
-    return replace(
-        chip,
-        boost_clock_hz=round(clock_hz),
-        measured=replace(
-            measured,
-            l1_bytes_per_s=measured.l1_bytes_per_s * ratio,
-            l2_bytes_per_s=measured.l2_bytes_per_s * ratio,
-            fp32_flop_per_s=measured.fp32_flop_per_s * ratio,
-            bf16_gemm_flop_per_s=measured.bf16_gemm_flop_per_s * ratio,
-            int8_gemm_flop_per_s=measured.int8_gemm_flop_per_s * ratio,
-        ),
-    )
-
-
 def _sampling(fit: Occupancy, conditions: Conditions) -> Sampling:
     """CTAs that are observed, with the caches they find."""
     sm = conditions.chip.sm
@@ -196,7 +168,7 @@ def _estimate(
 ) -> KernelEstimate:
     return estimate(
         counters, config, resources, conditions.chip, residency=conditions.residency,
-        kernel=short_name(kernel),
+        clock_hz=conditions.clock_hz, kernel=short_name(kernel),
     )  # fmt: skip
 
 
@@ -223,7 +195,8 @@ def _launch(
         block=config.block,
         time_s=priced.duration_s,
         time_s_band=band_s(priced.duration_s, priced.bound_by),
-        energy_j=None,
+        energy_j=priced.energy.energy_j,
+        clock_hz=priced.energy.clock_hz,
         bound=told["bound_by"],
         occupancy=priced.occupancy.fraction,
         registers=resources.registers_per_thread,

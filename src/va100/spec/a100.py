@@ -263,6 +263,16 @@ _MEASURED_SOURCES: Final = cited(
 )
 
 MEASURED_40GB: Final = _measured(read=1490 * GB, write=1503 * GB, scale=1381 * GB, idle_w=49.7)
+MEASURED_PCIE_40GB: Final = replace(
+    MEASURED_40GB,
+    idle_w=35.0,
+    sources=_MEASURED_SOURCES.revised(
+        (
+            derived("KTUNER-ENERGY", "burn of multiply-adds at ten clocks, continued to no work"),
+            "idle_w",
+        ),
+    ),
+)
 MEASURED_80GB: Final = _measured(read=1890 * GB, write=1890 * GB, scale=1732 * GB, idle_w=49.7)
 _SLOWER_CLOCK: Final = 1512 / 1593
 """Of the PCIe card's memory to the SXM module's; on one with 80 GB nobody published a stream."""
@@ -403,6 +413,7 @@ A100_PCIE_40GB: Final = replace(
     application_clock_hz=765 * MHZ,
     memory_cuda_bytes=42_331_013_120,
     nvlink=PCIE_NVLINK,
+    measured=MEASURED_PCIE_40GB,
     power_default_w=250,
     power_min_w=150,
     power_max_w=250,

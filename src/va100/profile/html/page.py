@@ -13,7 +13,7 @@ from va100.profile.html.memory import memory_chart
 from va100.profile.html.occupancy import occupancy_charts
 from va100.profile.html.roofline import Point, point_of, roofline
 from va100.profile.html.source import Sources, source_table
-from va100.profile.launch import NO_ENERGY, Launch
+from va100.profile.launch import Launch
 from va100.profile.metrics import Metric, values
 from va100.profile.ncu_csv import number_text
 from va100.profile.quantities import quantities
@@ -241,7 +241,7 @@ def _metric_table(metrics: Sequence[Metric], found: dict[str, float]) -> Markup:
 
 def _footer(report: LaunchReport, groups: Sequence[Sequence[Launch]]) -> Markup:
     assumed = {note for group in groups for note in _longest(group).assumed}
-    notes = [CAVEAT, NO_ENERGY, *sorted(assumed), *report.notes]
+    notes = [CAVEAT, *sorted(assumed), *report.notes]
     notes += [f"fault: {fault.text}" for fault in report.faults]
     return element(
         "footer", element("h2", "Notes"), element("ul", *(element("li", note) for note in notes))
