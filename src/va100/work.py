@@ -97,6 +97,10 @@ class KernelResources:
     local_bytes: int = 0
     max_threads_per_block: int = 1024
     barrier_count: int = 0
+    machine_load_count: int | None = None
+    """Loads of global memory in its machine code, where that was made; calls are not followed."""
+    merged_load_ratio: float = 1.0
+    """Those over the loads in PTX: less than 1 where the assembler found some to be the same."""
     registers_estimated: bool = False
     """No assembler gave the registers: they limit how many CTAs an SM holds, but refuse none."""
 

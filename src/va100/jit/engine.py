@@ -49,6 +49,7 @@ from va100.jit.strata import strata
 from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
+from va100.ptx.types import Space
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling
 
 _LARGE: Final = 4000
@@ -352,19 +353,36 @@ class JitEngine:
 
         def make() -> bytes:
             found = ask(module.source, name)
-            return json.dumps(found and [found.registers_per_thread, found.local_bytes]).encode()
+            facts = found and [
+                found.registers_per_thread, found.local_bytes, found.machine_load_count
+            ]  # fmt: skip
+            return json.dumps(facts).encode()
 
-        key = key_of("resources", self._assembler.identity, self.fingerprint(module), name)
+        key = key_of("machine code", self._assembler.identity, self.fingerprint(module), name)
         known = json.loads(self._kept(key, make))
         if known is None:
             return needs
-        registers, local_bytes = known
+        registers, local_bytes, loads = known
         return replace(
             needs,
             registers_per_thread=registers,
             local_bytes=local_bytes,
             registers_estimated=False,
+            machine_load_count=loads,
+            merged_load_ratio=self._merged(module, name, loads),
         )
+
+    def _merged(self, module: PtxModule, kernel: str, loads: int | None) -> float:
+        """Part of a kernel's loads that its machine code has; 1 where functions are called."""
+        layout = self.layout(module, kernel)
+        if not loads or len(layout.functions) > 1:
+            return 1.0
+        flow = layout.flows[kernel]
+        written = sum(
+            operation.opcode == "ld" and operation.space in (Space.GLOBAL, Space.GENERIC)
+            for operation in flow.operations
+        )
+        return min(loads / written, 1.0) if written else 1.0
 
     def _machine_code(self, module: PtxModule, kernel: str, block: Dim3) -> _Code:
         """Code that every context a module is loaded into shares."""

@@ -138,6 +138,8 @@ def estimate(  # noqa: PLR0913  a launch, its chip, and what it finds there
     if fit.ctas_per_sm == 0:
         raise _misfit(kernel, fit, config, resources, chip)
 
+    counters = _merged(counters, resources.merged_load_ratio)
+
     def run(clock: float) -> KernelEstimate:
         there = at_clock(chip, clock)
         timed = _timed(counters, config, resources, there, residency, fit)
@@ -147,6 +149,27 @@ def estimate(  # noqa: PLR0913  a launch, its chip, and what it finds there
 
     wanted = float(chip.boost_clock_hz if clock_hz is None else clock_hz)
     return _within_limit(run, wanted, chip)
+
+
+def _merged(counters: Counters, ratio: float) -> Counters:
+    """Leave out the loads that machine code has once where PTX has them several times.
+
+    What they hit is L1, so nothing changes beyond it.
+    """
+    if ratio >= 1.0 or not counters.l2_sectors:
+        return counters
+    gone = (counters.global_requests - counters.global_store_requests) * (1 - ratio)
+    loaded = counters.global_sectors - counters.global_store_sectors
+    mix = dict(counters.warp_instructions)
+    mix[Pipe.LSU] = max(mix.get(Pipe.LSU, 0.0) - gone, 0.0)
+    return replace(
+        counters,
+        warp_instructions=mix,
+        global_requests=counters.global_requests - gone,
+        global_sectors=counters.global_store_sectors + loaded * ratio,
+        l1_lines=counters.l1_lines * ratio,
+        load_waits=counters.load_waits * ratio,
+    )
 
 
 def _within_limit(

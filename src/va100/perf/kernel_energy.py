@@ -33,8 +33,8 @@ _FLOPS: Final = {
 multiply-add."""
 FRESH_FLOP_PER_BYTE: Final = 2.0
 """Operations a loaded byte up to which operands are taken to differ from one to the next, as in
-products of random matrices.  Assumed; a sweep that goes on to 126 operations a byte draws at its end
-what burns of registers do (GPU-BENCHES, gpu-roofline)."""
+products of random matrices.  Assumed; a sweep that goes on to 126 operations a byte draws at its
+end what burns of registers do (GPU-BENCHES, gpu-roofline)."""
 
 
 def kernel_energy(

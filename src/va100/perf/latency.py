@@ -101,7 +101,7 @@ def _load_cycles(
 
 
 def _dram_share(counters: Counters, chip: ChipSpec, residency: Residency) -> float:
-    """Part of the loads that L1 misses which L2 misses too, 0 to 1: by bytes that were asked for."""
+    """Part of the loads that L1 misses which L2 misses too, 0 to 1, by bytes asked for."""
     footprint = counters.footprint_bytes
     if residency is Residency.L2 and 0 < footprint <= chip.l2_bytes:
         return 0.0

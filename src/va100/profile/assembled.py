@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from va100.perf.ptxas_log import read_log
+from va100.profile.machine_code import load_count
 from va100.work import KernelResources
 
 _ARCHITECTURE: Final = "sm_80"
@@ -33,11 +34,11 @@ class Assembler:
     def resources(self, text: str, kernel: str) -> KernelResources | None:
         """Assemble one kernel of a PTX text; None when that fails."""
         with tempfile.TemporaryDirectory(prefix="va100-") as scratch:
-            source = Path(scratch, "kernel.ptx")
+            source, made = Path(scratch, "kernel.ptx"), Path(scratch, "kernel.cubin")
             source.write_text(text, encoding="utf-8")
             command = [
                 str(self.path), f"-arch={_ARCHITECTURE}", "-v", "--entry", kernel,
-                str(source), "-o", str(Path(scratch, "kernel.cubin")),
+                str(source), "-o", str(made),
             ]  # fmt: skip
             try:
                 outcome = subprocess.run(  # noqa: S603 -- the assembler that was found
@@ -45,9 +46,11 @@ class Assembler:
                 )
             except (OSError, subprocess.TimeoutExpired):
                 return None
-        if outcome.returncode:
-            return None
+            if outcome.returncode:
+                return None
+            loads = load_count(made.read_bytes(), kernel) if made.exists() else None
         try:
-            return read_log(outcome.stderr + outcome.stdout).kernel(kernel).resources
+            needs = read_log(outcome.stderr + outcome.stdout).kernel(kernel).resources
         except (StopIteration, KeyError, ValueError):
             return None
+        return replace(needs, machine_load_count=loads)

@@ -59,7 +59,9 @@ def band_text(launch: Launch) -> str:
 
 def energy_text(launch: Launch) -> str:
     """Joules of a launch, the power they make, and the clock that goes with it."""
-    energy_j = launch.energy_j or 0.0
+    energy_j = launch.energy_j
+    if energy_j is None:
+        return "not known"
     power_w = energy_j / launch.time_s if launch.time_s else 0.0
     return f"{joules_text(energy_j)}, {power_w:.0f} W at {launch.clock_hz / MHZ:.0f} MHz"
 

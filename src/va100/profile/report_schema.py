@@ -23,7 +23,8 @@ types and keys that it does not know, so that either side may grow.  ``type`` sa
     ``registers``, ``local_bytes``, ``duration_s``, ``energy_j``, ``clock_hz``, ``bound_by``,
     ``waves``, ``parts``, ``assumed``, ``occupancy`` ({``fraction``, ``ctas_per_sm``,
     ``warps_per_sm``, ``limiter``, ``limits``, ``carveout_bytes``}), ``counters``
-    (:class:`va100.work.Counters` by name), ``lines`` ([{``file``, ``line``, ``text``, ``counters``}, ...], of source lines).
+    (:class:`va100.work.Counters` by name), ``lines`` (of source: [{``file``, ``line``, ``text``,
+    ``counters``}, ...]).
 ``fault``, one a kernel that did wrong
     ``text``, as the driver told it; ``kernel`` (name as in the module), may be left out.
 ``note``

@@ -16,7 +16,7 @@ def text_of(full, metrics=()):
 def test_table_then_reasons_lines_and_metrics():
     lines = text_of(report(work()), ["dram__bytes.sum"]).splitlines()
     assert lines[2].startswith("saxpy   864   256")
-    assert "note: energy is not predicted yet: energy_j is null" in lines
+    assert "  energy: 2 mJ, 250 W at 1410 MHz" in lines
     start = lines.index("saxpy, 864 x 256")
     assert lines[start + 1].startswith("  DRAM-bound: ")
     assert "  saxpy.cu:12: 66% of instructions, 100% of sectors" in lines

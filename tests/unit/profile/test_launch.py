@@ -70,7 +70,7 @@ class TestRecord:
         assert record["kernel"] == "saxpy"
         assert record["grid"] == [864, 1, 1]
         assert record["block"] == [256, 1, 1]
-        assert record["energy_j"] is None
+        assert record["energy_j"] == 2e-3
         assert record["time_s_band"][0] < record["time_s"] < record["time_s_band"][1]
         assert record["counters"] == COUNTERS
 

@@ -86,6 +86,7 @@ class TestReadReport:
 
 WORK = {
     "type": "work", "id": "7-0", "kernel": "_Z5saxpyPf", "grid": [8, 1, 1], "block": [256, 1, 1],
+    "energy_j": 1e-6, "clock_hz": 1.41e9,
     "dynamic_shared_bytes": 16, "static_shared_bytes": 4, "registers": 24, "local_bytes": 0,
     "duration_s": 2e-6, "bound_by": "latency", "waves": 0.5, "parts": {"latency": 1e-6},
     "assumed": ["a"], "occupancy": {"fraction": 1.0}, "counters": {"branches": 3.0},

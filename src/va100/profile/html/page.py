@@ -17,7 +17,7 @@ from va100.profile.launch import Launch
 from va100.profile.metrics import Metric, values
 from va100.profile.ncu_csv import number_text
 from va100.profile.quantities import quantities
-from va100.profile.reasons import band_text, reasons, together
+from va100.profile.reasons import band_text, energy_text, reasons, together
 from va100.profile.report_schema import LaunchReport
 from va100.profile.table import CAVEAT, extent_text
 from va100.spec.model import ChipSpec
@@ -198,7 +198,8 @@ def _kernel(
     return element(
         "section",
         element("h2", element("span", str(number), class_="badge"), " ", launch.name),
-        element("p", f"{shape}{count}. Time: {time_text(launch.time_s)}, {band_text(launch)}.",
+        element("p", f"{shape}{count}. Time: {time_text(launch.time_s)}, {band_text(launch)}. "
+                f"Energy: {energy_text(launch)}.",
                 class_="muted"),
         element("ul", *why, class_="reasons"),
         element(

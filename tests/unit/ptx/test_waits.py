@@ -1,0 +1,67 @@
+"""How often a warp waits for loads."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.kernels import HEADER
+from va100.ptx.cfg import build_flow
+from va100.ptx.parser import parse
+from va100.ptx.waits import REQUESTS_IN_FLIGHT, load_waits
+
+DECLARED = """
+    .reg .pred %p<4>;
+    .reg .b32 %r<40>;
+    .reg .b64 %d<40>;
+    .shared .align 4 .b8 box[4096];
+"""
+
+
+def waits_of(body):
+    text = f"{HEADER}.visible .entry k(.param .u64 data)\n{{{DECLARED}{body}\n    ret;\n}}\n"
+    module = parse(text, "k.ptx")
+    return [wait for wait in load_waits(build_flow(module, module.kernels[0])) if wait]
+
+
+def loads(count, base="%d0"):
+    return "".join(f"ld.global.u32 %r{n}, [{base}+{4 * n}];\n" for n in range(count))
+
+
+class TestLoadWaits:
+    def test_a_load_alone_is_waited_for(self):
+        assert waits_of(loads(1)) == [1.0]
+
+    def test_loads_that_do_not_need_each_other_are_waited_for_together(self):
+        assert sum(waits_of(loads(4))) == pytest.approx(1.0)
+
+    def test_no_more_than_are_in_flight_at_once(self):
+        assert sum(waits_of(loads(20))) == pytest.approx(20 / REQUESTS_IN_FLIGHT)
+
+    def test_pointers_are_waited_for_one_after_another(self):
+        chase = "".join(f"ld.global.u64 %d{n + 1}, [%d{n}];\n" for n in range(5))
+        assert sum(waits_of(chase)) == pytest.approx(5.0)
+
+    def test_an_address_that_was_reckoned_from_a_load_needs_it(self):
+        body = loads(1) + "cvt.u64.u32 %d1, %r0;\nadd.u64 %d2, %d1, 4;\n" + loads(2, "%d2")
+        assert sum(waits_of(body)) == pytest.approx(2.0)
+
+    def test_stores_shared_memory_and_parameters_are_not_waited_for(self):
+        body = "ld.param.u64 %d0, [data];\nld.shared.u32 %r0, [box];\nst.global.u32 [%d0], %r0;\n"
+        assert waits_of(body) == []
+
+    def test_a_barrier_parts_loads(self):
+        assert sum(waits_of(loads(2) + "bar.sync 0;\n" + loads(2))) == pytest.approx(2.0)
+
+    def test_a_loop_waits_each_time(self):
+        body = f"TOP:\n{loads(2)}setp.lt.u32 %p0, %r0, 9;\n@%p0 bra TOP;\n{loads(2)}"
+        assert sum(waits_of(body)) == pytest.approx(2.0)
+
+    def test_short_arms_part_nothing(self):
+        arm = "@%p{n} bra L{n};\nld.global.u32 %r{n}, [%d0+{n}];\nL{n}:\n"
+        body = "".join(arm.format(n=n) for n in range(4))
+        assert sum(waits_of(body)) == pytest.approx(1.0)
+
+    def test_long_arms_do(self):
+        work = "add.u32 %r9, %r9, 1;\n" * 20
+        body = f"{loads(1)}@%p0 bra L;\n{work}{loads(1)}L:\n{loads(1)}"
+        assert sum(waits_of(body)) > 1.5
