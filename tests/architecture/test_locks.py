@@ -18,9 +18,12 @@ EXTRA_OF_LOCK = {
     "base": (),
     "bench": ("bench",),
     "bench-tensor": ("bench-tensor",),
+    "clients": ("clients", "numba-cuda", "tinygrad", "triton"),
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
+    "jax": ("jax",),
     "nvcc": ("nvcc",),
+    "pycuda": ("pycuda",),
 }
 
 
