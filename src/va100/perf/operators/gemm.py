@@ -13,7 +13,8 @@ from functools import lru_cache
 from va100.perf.operators import bands
 from va100.perf.operators.chips import DEFAULT, Chip, find_chip
 from va100.perf.operators.estimates import OperatorEstimate, filled
-from va100.perf.operators.formats import Format, find_format
+from va100.perf.operators.formats import find_format
+from va100.perf.operators.launches import launched
 from va100.perf.operators.tiles import Product, Tiling, demand_of, quickest
 
 
@@ -38,6 +39,7 @@ def estimate(
     batch: int = 1,
     dtype: str = "bf16",
     sparse: bool = False,
+    launch: str = "graph",
     chip: str = DEFAULT,
 ) -> GemmEstimate:
     """Predict the time of ``batch`` products, each of ``m x k`` and ``k x n``.
@@ -49,22 +51,25 @@ def estimate(
         packed and multiply in half precision.
     sparse : bool
         The weights are 2:4 sparse and already compressed.
+    launch : str
+        How the kernel is started, a name of :data:`va100.perf.operators.launches.LAUNCHES`.
 
     Raises
     ------
     ValueError
-        A size below one, an unknown format or chip, a format the chip does not multiply.
+        A size below one, an unknown format, launch or chip, a format the chip does not multiply.
     """
     require_positive(m=m, n=n, k=k, batch=batch)
     target, number = find_chip(chip), find_format(dtype)
     product = Product(m=m, n=n, k=k, batch=batch, number=number, sparse=sparse)
     tiling = quickest(product, target)
-    return _estimate(product, tiling, target, number)
+    return _estimate(product, tiling, target, launch)
 
 
-def _estimate(product: Product, tiling: Tiling, chip: Chip, number: Format) -> GemmEstimate:
-    family = bands.GEMM_PACKED if number.weight_only else bands.GEMM
-    fields = filled(demand_of(product, tiling, chip), chip, family, product.flop_count)
+def _estimate(product: Product, tiling: Tiling, chip: Chip, launch: str) -> GemmEstimate:
+    family = bands.GEMM_PACKED if product.number.weight_only else bands.GEMM
+    demand = launched(demand_of(product, tiling, chip), launch, chip)
+    fields = filled(demand, chip, family, product.flop_count)
     return GemmEstimate(
         **fields,  # type: ignore[arg-type]
         tile=(tiling.rows, tiling.columns),

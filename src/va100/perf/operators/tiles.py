@@ -154,9 +154,15 @@ def machine_of(chip: Chip, number: Format, sparse: bool) -> Machine:  # noqa: FB
     )
 
 
-def quickest(product: Product, chip: Chip) -> Tiling:
-    """Time every tile and split, and take the one the library would."""
-    fit = fit_of(product)
+def quickest(product: Product, chip: Chip, fit: TileFit | None = None) -> Tiling:
+    """Time every tile and split, and take the one the library would.
+
+    Parameters
+    ----------
+    fit : TileFit, optional
+        Kind of kernel; the one for plain products without it.
+    """
+    fit = fit or fit_of(product)
     machine = machine_of(chip, product.number, product.sparse)
     work = Work(product, machine, fit, memory_bytes(product, machine, fit), aligned_ratio(product))
     ways = _ways(fit)
