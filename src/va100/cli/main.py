@@ -28,6 +28,7 @@ VERBS: Final[Mapping[str, str]] = {
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
     "specs": "facts of GPUs side by side, or a check of someone's table of them",
     "sparsity": "prune, check, compress and multiply 2:4 sparse matrices",
+    "node": "make, show, break and delete virtual nodes that all processes share",
     "version": "print the version",
 }
 """Every verb with the line that explains it; the same as its module gives."""
@@ -106,6 +107,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901 -- a table, as imports
         from va100.cli import doctor
 
         return doctor
+    if verb == "node":
+        from va100.cli import node
+
+        return node
     if verb == "env":
         from va100.cli import env
 
