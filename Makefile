@@ -14,7 +14,7 @@ NATIVE := $(shell find native -type f 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup compiler clients check conformance system bench bench-tensor docs nightly lock \
+.PHONY: help demo test setup compiler clients cloud check conformance system bench bench-tensor docs nightly lock \
         format clean
 
 help:  ## list the targets
@@ -23,7 +23,7 @@ help:  ## list the targets
 demo: setup compiler  ## set up, then run a CUDA C++ program on the virtual A100
 	$(BIN)/va100 run examples/saxpy.cu
 
-test: setup clients check  ## set up, check, and run the tests
+test: setup clients cloud check  ## set up, check, and run the tests
 	$(PYTEST) -n $(JOBS)
 
 setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up to date
@@ -32,6 +32,8 @@ setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up 
 # tests, which then skip what needs them.
 # JAX lives apart: XLA would take the ptxas that comes with nvcc's package.
 CLIENTS ?= compiler $(STAMPS)/clients $(STAMPS)/pycuda $(STAMPS)/jax
+CLOUD ?= $(STAMPS)/cloud-test
+cloud: $(CLOUD)  ## install what the cloud needs, and its tests
 clients: $(CLIENTS)  ## install the client libraries that the tests run
 
 compiler: $(if $(shell command -v nvcc),,$(STAMPS)/nvcc)  ## install nvcc where there is none
@@ -45,10 +47,10 @@ check: $(STAMPS)/dev  ## formatting, lint, types, import contracts
 conformance: setup $(STAMPS)/dev  ## every instruction form, JIT against reference, at length
 	$(PYTEST) -n $(JOBS) --full tests/conformance
 
-system: setup clients $(STAMPS)/dev  ## va100 from outside only
+system: setup clients cloud $(STAMPS)/dev  ## va100 from outside only
 	$(PYTEST) -n $(JOBS) tests/system
 
-nightly: setup clients check  ## every test at full length
+nightly: setup clients cloud check  ## every test at full length
 	$(PYTEST) -n $(JOBS) --full
 
 bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
@@ -69,6 +71,8 @@ lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt;
 	$(LOCK) --upgrade pyproject.toml --extra nvcc -o requirements/nvcc.txt
 	$(LOCK) --upgrade pyproject.toml --extra cuda-python -o requirements/cuda-python.txt
 	$(LOCK) --upgrade pyproject.toml --extra clients -o requirements/clients.txt
+	$(LOCK) --upgrade pyproject.toml --extra cloud -o requirements/cloud.txt
+	$(LOCK) --upgrade pyproject.toml --extra cloud-test -o requirements/cloud-test.txt
 	$(LOCK) --upgrade pyproject.toml --extra pycuda -o requirements/pycuda.txt
 	$(LOCK) --upgrade pyproject.toml --extra jax -o requirements/jax.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
@@ -104,7 +108,7 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(addprefix $(STAMPS)/,dev nvcc cuda-python clients bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+$(addprefix $(STAMPS)/,dev nvcc cuda-python clients cloud cloud-test bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
 	$(BIN)/python $(LOCKED) requirements/$*.txt
 	@touch $@
 

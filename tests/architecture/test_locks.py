@@ -19,6 +19,8 @@ EXTRA_OF_LOCK = {
     "bench": ("bench",),
     "bench-tensor": ("bench-tensor",),
     "clients": ("clients", "numba-cuda", "tinygrad", "triton"),
+    "cloud": ("cloud",),
+    "cloud-test": ("cloud-test",),
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
     "jax": ("jax",),
