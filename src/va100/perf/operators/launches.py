@@ -35,4 +35,5 @@ def launched(demand: Demand, launch: str, chip: Chip, kernel_count: int = 1) -> 
     if launch == "graph":
         return demand
     gap_s = (chip.stream_launch_s - chip.launch_s) * kernel_count
-    return replace(demand, fixed_s=demand.fixed_s + gap_s + LAUNCHES[launch])
+    host_s = LAUNCHES[launch] * kernel_count
+    return replace(demand, fixed_s=demand.fixed_s + gap_s + host_s)
