@@ -24,6 +24,7 @@
     │   └── NoPlacement
     ├── PlanError                input that makes no plan, and what to do
     ├── NodeError                what a node's state refuses
+    ├── NvmlError                a call of NVML that failed, with its code
     ├── SetupError               something this machine lacks, and the command that adds it
     └── TenantError
         ├── QuotaExceeded
@@ -305,6 +306,25 @@ class NodeError(Va100Error):
         self.why = why
         self.problem = problem
         super().__init__(problem)
+
+
+class NvmlError(Va100Error):
+    """A call of NVML that failed.
+
+    Attributes
+    ----------
+    code : int
+        What it returned.
+    function : str
+    text : str
+        What the code means.
+    """
+
+    def __init__(self, *, code: int, function: str, text: str) -> None:
+        self.code = code
+        self.function = function
+        self.text = text
+        super().__init__(f"{function}: {text}")
 
 
 class TenantError(Va100Error):
