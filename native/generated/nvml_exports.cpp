@@ -115,40 +115,202 @@ VA_NVML nvmlReturn_t nvmlUnitGetPsuInfo(void) { return va::nvml::unsupported("nv
 VA_NVML nvmlReturn_t nvmlUnitGetTemperature(void) { return va::nvml::unsupported("nvmlUnitGetTemperature"); }
 VA_NVML nvmlReturn_t nvmlUnitGetUnitInfo(void) { return va::nvml::unsupported("nvmlUnitGetUnitInfo"); }
 VA_NVML nvmlReturn_t nvmlUnitSetLedState(void) { return va::nvml::unsupported("nvmlUnitSetLedState"); }
-VA_NVML nvmlReturn_t nvmlComputeInstanceDestroy(void) { return va::nvml::unsupported("nvmlComputeInstanceDestroy"); }
-VA_NVML nvmlReturn_t nvmlComputeInstanceGetInfo(void) { return va::nvml::unsupported("nvmlComputeInstanceGetInfo"); }
-VA_NVML nvmlReturn_t nvmlComputeInstanceGetInfo_v2(void) { return va::nvml::unsupported("nvmlComputeInstanceGetInfo_v2"); }
-VA_NVML nvmlReturn_t nvmlDeviceCreateGpuInstance(void) { return va::nvml::unsupported("nvmlDeviceCreateGpuInstance"); }
-VA_NVML nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(void) { return va::nvml::unsupported("nvmlDeviceCreateGpuInstanceWithPlacement"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetAttributes(void) { return va::nvml::unsupported("nvmlDeviceGetAttributes"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetAttributes_v2(void) { return va::nvml::unsupported("nvmlDeviceGetAttributes_v2"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetComputeInstanceId(void) { return va::nvml::unsupported("nvmlDeviceGetComputeInstanceId"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void) { return va::nvml::unsupported("nvmlDeviceGetDeviceHandleFromMigDeviceHandle"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceById(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceById"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceId(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceId"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstancePossiblePlacements"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstancePossiblePlacements_v2"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceProfileInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceProfileInfoByIdV"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceProfileInfoV"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstanceRemainingCapacity"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstances(void) { return va::nvml::unsupported("nvmlDeviceGetGpuInstances"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(void) { return va::nvml::unsupported("nvmlDeviceGetMaxMigDeviceCount"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(void) { return va::nvml::unsupported("nvmlDeviceGetMigDeviceHandleByIndex"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMigMode(void) { return va::nvml::unsupported("nvmlDeviceGetMigMode"); }
-VA_NVML nvmlReturn_t nvmlDeviceIsMigDeviceHandle(void) { return va::nvml::unsupported("nvmlDeviceIsMigDeviceHandle"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetMigMode(void) { return va::nvml::unsupported("nvmlDeviceSetMigMode"); }
+VA_NVML nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t computeInstance) {
+  return va::nvml::guarded("nvmlComputeInstanceDestroy", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlComputeInstanceDestroy(computeInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlComputeInstanceGetInfo(nvmlComputeInstance_t computeInstance, nvmlComputeInstanceInfo_t *info) {
+  return va::nvml::guarded("nvmlComputeInstanceGetInfo", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlComputeInstanceGetInfo(computeInstance, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t computeInstance, nvmlComputeInstanceInfo_t *info) {
+  return va::nvml::guarded("nvmlComputeInstanceGetInfo_v2", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlComputeInstanceGetInfo_v2(computeInstance, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstance_t *gpuInstance) {
+  return va::nvml::guarded("nvmlDeviceCreateGpuInstance", [&]() -> nvmlReturn_t {
+    if (!gpuInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceCreateGpuInstance(device, profileId, gpuInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsigned int profileId, const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *gpuInstance) {
+  return va::nvml::guarded("nvmlDeviceCreateGpuInstanceWithPlacement", [&]() -> nvmlReturn_t {
+    if (!placement || !gpuInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceCreateGpuInstanceWithPlacement(device, profileId, placement, gpuInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
+  return va::nvml::guarded("nvmlDeviceGetAttributes", [&]() -> nvmlReturn_t {
+    if (!attributes) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetAttributes(device, attributes);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) {
+  return va::nvml::guarded("nvmlDeviceGetAttributes_v2", [&]() -> nvmlReturn_t {
+    if (!attributes) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetAttributes_v2(device, attributes);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id) {
+  return va::nvml::guarded("nvmlDeviceGetComputeInstanceId", [&]() -> nvmlReturn_t {
+    if (!id) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetComputeInstanceId(device, id);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice, nvmlDevice_t *device) {
+  return va::nvml::guarded("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", [&]() -> nvmlReturn_t {
+    if (!device) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDeviceHandleFromMigDeviceHandle(migDevice, device);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *gpuInstance) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceById", [&]() -> nvmlReturn_t {
+    if (!gpuInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceById(device, id, gpuInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceId", [&]() -> nvmlReturn_t {
+    if (!id) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceId(device, id);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstancePlacement_t *placements, unsigned int *count) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstancePossiblePlacements", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstancePossiblePlacements(device, profileId, placements, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstancePlacement_t *placements, unsigned int *count) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstancePossiblePlacements_v2", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, profileId, placements, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile, nvmlGpuInstanceProfileInfo_t *info) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceProfileInfo", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceProfileInfo(device, profile, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstanceProfileInfo_v2_t *info) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceProfileInfoByIdV", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceProfileInfoByIdV(device, profileId, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned int profile, nvmlGpuInstanceProfileInfo_v2_t *info) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceProfileInfoV", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceProfileInfoV(device, profile, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profileId, unsigned int *count) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstanceRemainingCapacity", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstanceRemainingCapacity(device, profileId, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profileId, nvmlGpuInstance_t *gpuInstances, unsigned int *count) {
+  return va::nvml::guarded("nvmlDeviceGetGpuInstances", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuInstances(device, profileId, gpuInstances, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) {
+  return va::nvml::guarded("nvmlDeviceGetMaxMigDeviceCount", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMaxMigDeviceCount(device, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *migDevice) {
+  return va::nvml::guarded("nvmlDeviceGetMigDeviceHandleByIndex", [&]() -> nvmlReturn_t {
+    if (!migDevice) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMigDeviceHandleByIndex(device, index, migDevice);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode) {
+  return va::nvml::guarded("nvmlDeviceGetMigMode", [&]() -> nvmlReturn_t {
+    if (!currentMode || !pendingMode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMigMode(device, currentMode, pendingMode);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice) {
+  return va::nvml::guarded("nvmlDeviceIsMigDeviceHandle", [&]() -> nvmlReturn_t {
+    if (!isMigDevice) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceIsMigDeviceHandle(device, isMigDevice);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus) {
+  return va::nvml::guarded("nvmlDeviceSetMigMode", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetMigMode(device, mode, activationStatus);
+  });
+}
 VA_NVML nvmlReturn_t nvmlGpmMigSampleGet(void) { return va::nvml::unsupported("nvmlGpmMigSampleGet"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(void) { return va::nvml::unsupported("nvmlGpuInstanceCreateComputeInstance"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(void) { return va::nvml::unsupported("nvmlGpuInstanceCreateComputeInstanceWithPlacement"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceDestroy(void) { return va::nvml::unsupported("nvmlGpuInstanceDestroy"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstanceById"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstancePossiblePlacements"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstanceProfileInfo"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstanceProfileInfoV"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstanceRemainingCapacity"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstances(void) { return va::nvml::unsupported("nvmlGpuInstanceGetComputeInstances"); }
-VA_NVML nvmlReturn_t nvmlGpuInstanceGetInfo(void) { return va::nvml::unsupported("nvmlGpuInstanceGetInfo"); }
+VA_NVML nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstance_t *computeInstance) {
+  return va::nvml::guarded("nvmlGpuInstanceCreateComputeInstance", [&]() -> nvmlReturn_t {
+    if (!computeInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceCreateComputeInstance(gpuInstance, profileId, computeInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t gpuInstance, unsigned int profileId, const nvmlComputeInstancePlacement_t *placement, nvmlComputeInstance_t *computeInstance) {
+  return va::nvml::guarded("nvmlGpuInstanceCreateComputeInstanceWithPlacement", [&]() -> nvmlReturn_t {
+    if (!placement || !computeInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceCreateComputeInstanceWithPlacement(gpuInstance, profileId, placement, computeInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t gpuInstance) {
+  return va::nvml::guarded("nvmlGpuInstanceDestroy", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlGpuInstanceDestroy(gpuInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t gpuInstance, unsigned int id, nvmlComputeInstance_t *computeInstance) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstanceById", [&]() -> nvmlReturn_t {
+    if (!computeInstance) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstanceById(gpuInstance, id, computeInstance);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstancePlacement_t *placements, unsigned int *count) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstancePossiblePlacements", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstancePossiblePlacements(gpuInstance, profileId, placements, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t gpuInstance, unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_t *info) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstanceProfileInfo", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstanceProfileInfo(gpuInstance, profile, engProfile, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t gpuInstance, unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_v2_t *info) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstanceProfileInfoV", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstanceProfileInfoV(gpuInstance, profile, engProfile, info);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t gpuInstance, unsigned int profileId, unsigned int *count) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstanceRemainingCapacity", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstanceRemainingCapacity(gpuInstance, profileId, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t gpuInstance, unsigned int profileId, nvmlComputeInstance_t *computeInstances, unsigned int *count) {
+  return va::nvml::guarded("nvmlGpuInstanceGetComputeInstances", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetComputeInstances(gpuInstance, profileId, computeInstances, count);
+  });
+}
+VA_NVML nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info) {
+  return va::nvml::guarded("nvmlGpuInstanceGetInfo", [&]() -> nvmlReturn_t {
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpuInstanceGetInfo(gpuInstance, info);
+  });
+}
 VA_NVML nvmlReturn_t nvmlVgpuInstanceGetGpuInstanceId(void) { return va::nvml::unsupported("nvmlVgpuInstanceGetGpuInstanceId"); }
 VA_NVML nvmlReturn_t nvmlVgpuTypeGetGpuInstanceProfileId(void) { return va::nvml::unsupported("nvmlVgpuTypeGetGpuInstanceProfileId"); }
 VA_NVML nvmlReturn_t nvmlVgpuTypeGetMaxInstancesPerGpuInstance(void) { return va::nvml::unsupported("nvmlVgpuTypeGetMaxInstancesPerGpuInstance"); }
@@ -233,53 +395,165 @@ VA_NVML nvmlReturn_t nvmlVgpuTypeGetMaxInstancesPerVm(void) { return va::nvml::u
 VA_NVML nvmlReturn_t nvmlVgpuTypeGetName(void) { return va::nvml::unsupported("nvmlVgpuTypeGetName"); }
 VA_NVML nvmlReturn_t nvmlVgpuTypeGetNumDisplayHeads(void) { return va::nvml::unsupported("nvmlVgpuTypeGetNumDisplayHeads"); }
 VA_NVML nvmlReturn_t nvmlVgpuTypeGetResolution(void) { return va::nvml::unsupported("nvmlVgpuTypeGetResolution"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(void) { return va::nvml::unsupported("nvmlDeviceGetCurrentClocksEventReasons"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedClocksEventReasons"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedEventTypes(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedEventTypes"); }
-VA_NVML nvmlReturn_t nvmlDeviceRegisterEvents(void) { return va::nvml::unsupported("nvmlDeviceRegisterEvents"); }
-VA_NVML nvmlReturn_t nvmlEventSetCreate(void) { return va::nvml::unsupported("nvmlEventSetCreate"); }
-VA_NVML nvmlReturn_t nvmlEventSetFree(void) { return va::nvml::unsupported("nvmlEventSetFree"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *clocksEventReasons) {
+  return va::nvml::guarded("nvmlDeviceGetCurrentClocksEventReasons", [&]() -> nvmlReturn_t {
+    if (!clocksEventReasons) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetCurrentClocksEventReasons(device, clocksEventReasons);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device, unsigned long long *supportedClocksEventReasons) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedClocksEventReasons", [&]() -> nvmlReturn_t {
+    if (!supportedClocksEventReasons) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedClocksEventReasons(device, supportedClocksEventReasons);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedEventTypes", [&]() -> nvmlReturn_t {
+    if (!eventTypes) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedEventTypes(device, eventTypes);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set) {
+  return va::nvml::guarded("nvmlDeviceRegisterEvents", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceRegisterEvents(device, eventTypes, set);
+  });
+}
+VA_NVML nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
+  return va::nvml::guarded("nvmlEventSetCreate", [&]() -> nvmlReturn_t {
+    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlEventSetCreate(set);
+  });
+}
+VA_NVML nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+  return va::nvml::guarded("nvmlEventSetFree", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlEventSetFree(set);
+  });
+}
 VA_NVML nvmlReturn_t nvmlEventSetGetContextCount_v1(void) { return va::nvml::unsupported("nvmlEventSetGetContextCount_v1"); }
 VA_NVML nvmlReturn_t nvmlEventSetGetContextData_v1(void) { return va::nvml::unsupported("nvmlEventSetGetContextData_v1"); }
 VA_NVML nvmlReturn_t nvmlEventSetGetContextInfo_v1(void) { return va::nvml::unsupported("nvmlEventSetGetContextInfo_v1"); }
 VA_NVML nvmlReturn_t nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(void) { return va::nvml::unsupported("nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1"); }
 VA_NVML nvmlReturn_t nvmlEventSetRegisterGpuOperationalEvents_v1(void) { return va::nvml::unsupported("nvmlEventSetRegisterGpuOperationalEvents_v1"); }
-VA_NVML nvmlReturn_t nvmlEventSetWait(void) { return va::nvml::unsupported("nvmlEventSetWait"); }
-VA_NVML nvmlReturn_t nvmlEventSetWait_v2(void) { return va::nvml::unsupported("nvmlEventSetWait_v2"); }
+VA_NVML nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) {
+  return va::nvml::guarded("nvmlEventSetWait", [&]() -> nvmlReturn_t {
+    if (!data) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlEventSetWait(set, data, timeoutms);
+  });
+}
+VA_NVML nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) {
+  return va::nvml::guarded("nvmlEventSetWait_v2", [&]() -> nvmlReturn_t {
+    if (!data) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlEventSetWait_v2(set, data, timeoutms);
+  });
+}
 VA_NVML nvmlReturn_t nvmlEventSetWait_v3(void) { return va::nvml::unsupported("nvmlEventSetWait_v3"); }
 VA_NVML nvmlReturn_t nvmlGpmMetricsGet(void) { return va::nvml::unsupported("nvmlGpmMetricsGet"); }
-VA_NVML nvmlReturn_t nvmlGpmQueryDeviceSupport(void) { return va::nvml::unsupported("nvmlGpmQueryDeviceSupport"); }
+VA_NVML nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *gpmSupport) {
+  return va::nvml::guarded("nvmlGpmQueryDeviceSupport", [&]() -> nvmlReturn_t {
+    if (!gpmSupport) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlGpmQueryDeviceSupport(device, gpmSupport);
+  });
+}
 VA_NVML nvmlReturn_t nvmlGpmQueryIfStreamingEnabled(void) { return va::nvml::unsupported("nvmlGpmQueryIfStreamingEnabled"); }
 VA_NVML nvmlReturn_t nvmlGpmSampleAlloc(void) { return va::nvml::unsupported("nvmlGpmSampleAlloc"); }
 VA_NVML nvmlReturn_t nvmlGpmSampleFree(void) { return va::nvml::unsupported("nvmlGpmSampleFree"); }
 VA_NVML nvmlReturn_t nvmlGpmSampleGet(void) { return va::nvml::unsupported("nvmlGpmSampleGet"); }
 VA_NVML nvmlReturn_t nvmlGpmSetStreamingEnabled(void) { return va::nvml::unsupported("nvmlGpmSetStreamingEnabled"); }
 VA_NVML nvmlReturn_t nvmlDeviceFreezeNvLinkUtilizationCounter(void) { return va::nvml::unsupported("nvmlDeviceFreezeNvLinkUtilizationCounter"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetC2cModeInfoV(void) { return va::nvml::unsupported("nvmlDeviceGetC2cModeInfoV"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuFabricInfo(void) { return va::nvml::unsupported("nvmlDeviceGetGpuFabricInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(void) { return va::nvml::unsupported("nvmlDeviceGetGpuFabricInfoV"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo) {
+  return va::nvml::guarded("nvmlDeviceGetC2cModeInfoV", [&]() -> nvmlReturn_t {
+    if (!c2cModeInfo) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetC2cModeInfoV(device, c2cModeInfo);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo) {
+  return va::nvml::guarded("nvmlDeviceGetGpuFabricInfo", [&]() -> nvmlReturn_t {
+    if (!gpuFabricInfo) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuFabricInfo(device, gpuFabricInfo);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo) {
+  return va::nvml::guarded("nvmlDeviceGetGpuFabricInfoV", [&]() -> nvmlReturn_t {
+    if (!gpuFabricInfo) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuFabricInfoV(device, gpuFabricInfo);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetGpuFabricInfo_v4(void) { return va::nvml::unsupported("nvmlDeviceGetGpuFabricInfo_v4"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkCapability(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkCapability"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkErrorCounter"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link, nvmlNvLinkCapability_t capability, unsigned int *capResult) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkCapability", [&]() -> nvmlReturn_t {
+    if (!capResult) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkCapability(device, link, capability, capResult);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link, nvmlNvLinkErrorCounter_t counter, unsigned long long *counterValue) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkErrorCounter", [&]() -> nvmlReturn_t {
+    if (!counterValue) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkErrorCounter(device, link, counter, counterValue);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkInfo(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkInfo"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkInfo_v3(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkInfo_v3"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkRemoteDeviceType"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkRemotePciInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkRemotePciInfo_v2"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkState(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkState"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *pNvLinkDeviceType) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkRemoteDeviceType", [&]() -> nvmlReturn_t {
+    if (!pNvLinkDeviceType) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkRemoteDeviceType(device, link, pNvLinkDeviceType);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkRemotePciInfo", [&]() -> nvmlReturn_t {
+    if (!pci) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkRemotePciInfo(device, link, pci);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkRemotePciInfo_v2", [&]() -> nvmlReturn_t {
+    if (!pci) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, pci);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *isActive) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkState", [&]() -> nvmlReturn_t {
+    if (!isActive) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkState(device, link, isActive);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkTelemetrySamples_v1(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkTelemetrySamples_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkUtilizationControl(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkUtilizationControl"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkUtilizationCounter(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkUtilizationCounter"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkVersion(void) { return va::nvml::unsupported("nvmlDeviceGetNvLinkVersion"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version) {
+  return va::nvml::guarded("nvmlDeviceGetNvLinkVersion", [&]() -> nvmlReturn_t {
+    if (!version) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetNvLinkVersion(device, link, version);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetNvlinkBwMode(void) { return va::nvml::unsupported("nvmlDeviceGetNvlinkBwMode"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvlinkNvlePrivateInfo_v1(void) { return va::nvml::unsupported("nvmlDeviceGetNvlinkNvlePrivateInfo_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvlinkRemapTableInfo_v1(void) { return va::nvml::unsupported("nvmlDeviceGetNvlinkRemapTableInfo_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNvlinkSupportedBwModes(void) { return va::nvml::unsupported("nvmlDeviceGetNvlinkSupportedBwModes"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetP2PStatus(void) { return va::nvml::unsupported("nvmlDeviceGetP2PStatus"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(void) { return va::nvml::unsupported("nvmlDeviceGetTopologyCommonAncestor"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(void) { return va::nvml::unsupported("nvmlDeviceGetTopologyNearestGpus"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus) {
+  return va::nvml::guarded("nvmlDeviceGetP2PStatus", [&]() -> nvmlReturn_t {
+    if (!p2pStatus) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetP2PStatus(device1, device2, p2pIndex, p2pStatus);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, nvmlGpuTopologyLevel_t *pathInfo) {
+  return va::nvml::guarded("nvmlDeviceGetTopologyCommonAncestor", [&]() -> nvmlReturn_t {
+    if (!pathInfo) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTopologyCommonAncestor(device1, device2, pathInfo);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopologyLevel_t level, unsigned int *count, nvmlDevice_t *deviceArray) {
+  return va::nvml::guarded("nvmlDeviceGetTopologyNearestGpus", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTopologyNearestGpus(device, level, count, deviceArray);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceLockNvlinkRemapTable_v1(void) { return va::nvml::unsupported("nvmlDeviceLockNvlinkRemapTable_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(void) { return va::nvml::unsupported("nvmlDeviceResetNvLinkErrorCounters"); }
+VA_NVML nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned int link) {
+  return va::nvml::guarded("nvmlDeviceResetNvLinkErrorCounters", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceResetNvLinkErrorCounters(device, link);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceResetNvLinkUtilizationCounter(void) { return va::nvml::unsupported("nvmlDeviceResetNvLinkUtilizationCounter"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetNvLinkDeviceLowPowerThreshold(void) { return va::nvml::unsupported("nvmlDeviceSetNvLinkDeviceLowPowerThreshold"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(void) { return va::nvml::unsupported("nvmlDeviceSetNvLinkUtilizationControl"); }
@@ -500,43 +774,132 @@ VA_NVML nvmlReturn_t nvmlDeviceSetEccMode(nvmlDevice_t device, nvmlEnableState_t
   });
 }
 VA_NVML nvmlReturn_t nvmlDeviceGetAdaptiveClockInfoStatus(void) { return va::nvml::unsupported("nvmlDeviceGetAdaptiveClockInfoStatus"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetApplicationsClock(void) { return va::nvml::unsupported("nvmlDeviceGetApplicationsClock"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) {
+  return va::nvml::guarded("nvmlDeviceGetApplicationsClock", [&]() -> nvmlReturn_t {
+    if (!clockMHz) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetApplicationsClock(device, clockType, clockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(void) { return va::nvml::unsupported("nvmlDeviceGetAutoBoostedClocksEnabled"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetClkMonStatus(void) { return va::nvml::unsupported("nvmlDeviceGetClkMonStatus"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetClock(void) { return va::nvml::unsupported("nvmlDeviceGetClock"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetClockInfo(void) { return va::nvml::unsupported("nvmlDeviceGetClockInfo"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t clockType, nvmlClockId_t clockId, unsigned int *clockMHz) {
+  return va::nvml::guarded("nvmlDeviceGetClock", [&]() -> nvmlReturn_t {
+    if (!clockMHz) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetClock(device, clockType, clockId, clockMHz);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) {
+  return va::nvml::guarded("nvmlDeviceGetClockInfo", [&]() -> nvmlReturn_t {
+    if (!clock) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetClockInfo(device, type, clock);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetClockOffsets(void) { return va::nvml::unsupported("nvmlDeviceGetClockOffsets"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetCurrentClockFreqs(void) { return va::nvml::unsupported("nvmlDeviceGetCurrentClockFreqs"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(void) { return va::nvml::unsupported("nvmlDeviceGetCurrentClocksThrottleReasons"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(void) { return va::nvml::unsupported("nvmlDeviceGetDefaultApplicationsClock"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *clocksThrottleReasons) {
+  return va::nvml::guarded("nvmlDeviceGetCurrentClocksThrottleReasons", [&]() -> nvmlReturn_t {
+    if (!clocksThrottleReasons) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetCurrentClocksThrottleReasons(device, clocksThrottleReasons);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) {
+  return va::nvml::guarded("nvmlDeviceGetDefaultApplicationsClock", [&]() -> nvmlReturn_t {
+    if (!clockMHz) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDefaultApplicationsClock(device, clockType, clockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(void) { return va::nvml::unsupported("nvmlDeviceGetDynamicPstatesInfo"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetGpcClkMinMaxVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetGpcClkMinMaxVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetGpcClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetGpcClkVfOffset"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMaxClockInfo(void) { return va::nvml::unsupported("nvmlDeviceGetMaxClockInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(void) { return va::nvml::unsupported("nvmlDeviceGetMaxCustomerBoostClock"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) {
+  return va::nvml::guarded("nvmlDeviceGetMaxClockInfo", [&]() -> nvmlReturn_t {
+    if (!clock) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMaxClockInfo(device, type, clock);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvmlClockType_t clockType, unsigned int *clockMHz) {
+  return va::nvml::guarded("nvmlDeviceGetMaxCustomerBoostClock", [&]() -> nvmlReturn_t {
+    if (!clockMHz) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMaxCustomerBoostClock(device, clockType, clockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetMemClkMinMaxVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetMemClkMinMaxVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetMemClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetMemClkVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(void) { return va::nvml::unsupported("nvmlDeviceGetMinMaxClockOfPState"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetPerformanceModes(void) { return va::nvml::unsupported("nvmlDeviceGetPerformanceModes"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPerformanceState(void) { return va::nvml::unsupported("nvmlDeviceGetPerformanceState"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedClocksThrottleReasons"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedGraphicsClocks"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedMemoryClocks"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedPerformanceStates"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState) {
+  return va::nvml::guarded("nvmlDeviceGetPerformanceState", [&]() -> nvmlReturn_t {
+    if (!pState) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPerformanceState(device, pState);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device, unsigned long long *supportedClocksThrottleReasons) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedClocksThrottleReasons", [&]() -> nvmlReturn_t {
+    if (!supportedClocksThrottleReasons) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedClocksThrottleReasons(device, supportedClocksThrottleReasons);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device, unsigned int memoryClockMHz, unsigned int *count, unsigned int *clocksMHz) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedGraphicsClocks", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedGraphicsClocks(device, memoryClockMHz, count, clocksMHz);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int *count, unsigned int *clocksMHz) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedMemoryClocks", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedMemoryClocks(device, count, clocksMHz);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, nvmlPstates_t *pstates, unsigned int size) {
+  return va::nvml::guarded("nvmlDeviceGetSupportedPerformanceStates", [&]() -> nvmlReturn_t {
+    if (!pstates) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSupportedPerformanceStates(device, pstates, size);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDevicePerfMetricsGetSamples_v1(void) { return va::nvml::unsupported("nvmlDevicePerfMetricsGetSamples_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceResetApplicationsClocks(void) { return va::nvml::unsupported("nvmlDeviceResetApplicationsClocks"); }
-VA_NVML nvmlReturn_t nvmlDeviceResetGpuLockedClocks(void) { return va::nvml::unsupported("nvmlDeviceResetGpuLockedClocks"); }
-VA_NVML nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(void) { return va::nvml::unsupported("nvmlDeviceResetMemoryLockedClocks"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetApplicationsClocks(void) { return va::nvml::unsupported("nvmlDeviceSetApplicationsClocks"); }
+VA_NVML nvmlReturn_t nvmlDeviceResetApplicationsClocks(nvmlDevice_t device) {
+  return va::nvml::guarded("nvmlDeviceResetApplicationsClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceResetApplicationsClocks(device);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t device) {
+  return va::nvml::guarded("nvmlDeviceResetGpuLockedClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceResetGpuLockedClocks(device);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t device) {
+  return va::nvml::guarded("nvmlDeviceResetMemoryLockedClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceResetMemoryLockedClocks(device);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceSetApplicationsClocks(nvmlDevice_t device, unsigned int memClockMHz, unsigned int graphicsClockMHz) {
+  return va::nvml::guarded("nvmlDeviceSetApplicationsClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetApplicationsClocks(device, memClockMHz, graphicsClockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceSetAutoBoostedClocksEnabled(void) { return va::nvml::unsupported("nvmlDeviceSetAutoBoostedClocksEnabled"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetClockOffsets(void) { return va::nvml::unsupported("nvmlDeviceSetClockOffsets"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetDefaultAutoBoostedClocksEnabled(void) { return va::nvml::unsupported("nvmlDeviceSetDefaultAutoBoostedClocksEnabled"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetGpcClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceSetGpcClkVfOffset"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetGpuLockedClocks(void) { return va::nvml::unsupported("nvmlDeviceSetGpuLockedClocks"); }
+VA_NVML nvmlReturn_t nvmlDeviceSetGpuLockedClocks(nvmlDevice_t device, unsigned int minGpuClockMHz, unsigned int maxGpuClockMHz) {
+  return va::nvml::guarded("nvmlDeviceSetGpuLockedClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetGpuLockedClocks(device, minGpuClockMHz, maxGpuClockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceSetMemClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceSetMemClkVfOffset"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(void) { return va::nvml::unsupported("nvmlDeviceSetMemoryLockedClocks"); }
+VA_NVML nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t device, unsigned int minMemClockMHz, unsigned int maxMemClockMHz) {
+  return va::nvml::guarded("nvmlDeviceSetMemoryLockedClocks", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetMemoryLockedClocks(device, minMemClockMHz, maxMemClockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetCoolerInfo(void) { return va::nvml::unsupported("nvmlDeviceGetCoolerInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(void) { return va::nvml::unsupported("nvmlDeviceGetEnforcedPowerLimit"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *limit) {
+  return va::nvml::guarded("nvmlDeviceGetEnforcedPowerLimit", [&]() -> nvmlReturn_t {
+    if (!limit) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetEnforcedPowerLimit(device, limit);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetFanControlPolicy_v2(void) { return va::nvml::unsupported("nvmlDeviceGetFanControlPolicy_v2"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetFanSpeed(void) { return va::nvml::unsupported("nvmlDeviceGetFanSpeed"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetFanSpeedRPM(void) { return va::nvml::unsupported("nvmlDeviceGetFanSpeedRPM"); }
@@ -544,31 +907,105 @@ VA_NVML nvmlReturn_t nvmlDeviceGetFanSpeed_v2(void) { return va::nvml::unsupport
 VA_NVML nvmlReturn_t nvmlDeviceGetMarginTemperature(void) { return va::nvml::unsupported("nvmlDeviceGetMarginTemperature"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetMinMaxFanSpeed(void) { return va::nvml::unsupported("nvmlDeviceGetMinMaxFanSpeed"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetNumFans(void) { return va::nvml::unsupported("nvmlDeviceGetNumFans"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(void) { return va::nvml::unsupported("nvmlDeviceGetPowerManagementDefaultLimit"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementLimit(void) { return va::nvml::unsupported("nvmlDeviceGetPowerManagementLimit"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(void) { return va::nvml::unsupported("nvmlDeviceGetPowerManagementLimitConstraints"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementMode(void) { return va::nvml::unsupported("nvmlDeviceGetPowerManagementMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned int *defaultLimit) {
+  return va::nvml::guarded("nvmlDeviceGetPowerManagementDefaultLimit", [&]() -> nvmlReturn_t {
+    if (!defaultLimit) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerManagementDefaultLimit(device, defaultLimit);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned int *limit) {
+  return va::nvml::guarded("nvmlDeviceGetPowerManagementLimit", [&]() -> nvmlReturn_t {
+    if (!limit) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerManagementLimit(device, limit);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int *minLimit, unsigned int *maxLimit) {
+  return va::nvml::guarded("nvmlDeviceGetPowerManagementLimitConstraints", [&]() -> nvmlReturn_t {
+    if (!minLimit || !maxLimit) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerManagementLimitConstraints(device, minLimit, maxLimit);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
+  return va::nvml::guarded("nvmlDeviceGetPowerManagementMode", [&]() -> nvmlReturn_t {
+    if (!mode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerManagementMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetPowerMizerMode_v1(void) { return va::nvml::unsupported("nvmlDeviceGetPowerMizerMode_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetPowerMode(void) { return va::nvml::unsupported("nvmlDeviceGetPowerMode"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerSource(void) { return va::nvml::unsupported("nvmlDeviceGetPowerSource"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerState(void) { return va::nvml::unsupported("nvmlDeviceGetPowerState"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPowerUsage(void) { return va::nvml::unsupported("nvmlDeviceGetPowerUsage"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, nvmlPowerSource_t *powerSource) {
+  return va::nvml::guarded("nvmlDeviceGetPowerSource", [&]() -> nvmlReturn_t {
+    if (!powerSource) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerSource(device, powerSource);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t *pState) {
+  return va::nvml::guarded("nvmlDeviceGetPowerState", [&]() -> nvmlReturn_t {
+    if (!pState) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerState(device, pState);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *power) {
+  return va::nvml::guarded("nvmlDeviceGetPowerUsage", [&]() -> nvmlReturn_t {
+    if (!power) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPowerUsage(device, power);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetSupportedPowerModes(void) { return va::nvml::unsupported("nvmlDeviceGetSupportedPowerModes"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetTargetFanSpeed(void) { return va::nvml::unsupported("nvmlDeviceGetTargetFanSpeed"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTemperature(void) { return va::nvml::unsupported("nvmlDeviceGetTemperature"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTemperatureThreshold(void) { return va::nvml::unsupported("nvmlDeviceGetTemperatureThreshold"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTemperatureV(void) { return va::nvml::unsupported("nvmlDeviceGetTemperatureV"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetThermalSettings(void) { return va::nvml::unsupported("nvmlDeviceGetThermalSettings"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(void) { return va::nvml::unsupported("nvmlDeviceGetTotalEnergyConsumption"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetViolationStatus(void) { return va::nvml::unsupported("nvmlDeviceGetViolationStatus"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned int *temp) {
+  return va::nvml::guarded("nvmlDeviceGetTemperature", [&]() -> nvmlReturn_t {
+    if (!temp) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTemperature(device, sensorType, temp);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t thresholdType, unsigned int *temp) {
+  return va::nvml::guarded("nvmlDeviceGetTemperatureThreshold", [&]() -> nvmlReturn_t {
+    if (!temp) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTemperatureThreshold(device, thresholdType, temp);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *temperature) {
+  return va::nvml::guarded("nvmlDeviceGetTemperatureV", [&]() -> nvmlReturn_t {
+    if (!temperature) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTemperatureV(device, temperature);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned int sensorIndex, nvmlGpuThermalSettings_t *pThermalSettings) {
+  return va::nvml::guarded("nvmlDeviceGetThermalSettings", [&]() -> nvmlReturn_t {
+    if (!pThermalSettings) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetThermalSettings(device, sensorIndex, pThermalSettings);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy) {
+  return va::nvml::guarded("nvmlDeviceGetTotalEnergyConsumption", [&]() -> nvmlReturn_t {
+    if (!energy) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetTotalEnergyConsumption(device, energy);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t perfPolicyType, nvmlViolationTime_t *violTime) {
+  return va::nvml::guarded("nvmlDeviceGetViolationStatus", [&]() -> nvmlReturn_t {
+    if (!violTime) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetViolationStatus(device, perfPolicyType, violTime);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDevicePowerSmoothingActivatePresetProfile(void) { return va::nvml::unsupported("nvmlDevicePowerSmoothingActivatePresetProfile"); }
 VA_NVML nvmlReturn_t nvmlDevicePowerSmoothingSetState(void) { return va::nvml::unsupported("nvmlDevicePowerSmoothingSetState"); }
 VA_NVML nvmlReturn_t nvmlDevicePowerSmoothingUpdatePresetProfileParam(void) { return va::nvml::unsupported("nvmlDevicePowerSmoothingUpdatePresetProfileParam"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetDefaultFanSpeed_v2(void) { return va::nvml::unsupported("nvmlDeviceSetDefaultFanSpeed_v2"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetFanControlPolicy(void) { return va::nvml::unsupported("nvmlDeviceSetFanControlPolicy"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetFanSpeed_v2(void) { return va::nvml::unsupported("nvmlDeviceSetFanSpeed_v2"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetPowerManagementLimit(void) { return va::nvml::unsupported("nvmlDeviceSetPowerManagementLimit"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(void) { return va::nvml::unsupported("nvmlDeviceSetPowerManagementLimit_v2"); }
+VA_NVML nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device, unsigned int limit) {
+  return va::nvml::guarded("nvmlDeviceSetPowerManagementLimit", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetPowerManagementLimit(device, limit);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t device, nvmlPowerValue_v2_t *powerValue) {
+  return va::nvml::guarded("nvmlDeviceSetPowerManagementLimit_v2", [&]() -> nvmlReturn_t {
+    if (!powerValue) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceSetPowerManagementLimit_v2(device, powerValue);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceSetPowerMizerMode_v1(void) { return va::nvml::unsupported("nvmlDeviceSetPowerMizerMode_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetPowerMode(void) { return va::nvml::unsupported("nvmlDeviceSetPowerMode"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetTemperatureThreshold(void) { return va::nvml::unsupported("nvmlDeviceSetTemperatureThreshold"); }
@@ -586,9 +1023,19 @@ VA_NVML nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) {
 }
 VA_NVML nvmlReturn_t nvmlDeviceClearFieldValues(void) { return va::nvml::unsupported("nvmlDeviceClearFieldValues"); }
 VA_NVML nvmlReturn_t nvmlDeviceDiscoverGpus(void) { return va::nvml::unsupported("nvmlDeviceDiscoverGpus"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetAPIRestriction(void) { return va::nvml::unsupported("nvmlDeviceGetAPIRestriction"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_t apiType, nvmlEnableState_t *isRestricted) {
+  return va::nvml::guarded("nvmlDeviceGetAPIRestriction", [&]() -> nvmlReturn_t {
+    if (!isRestricted) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetAPIRestriction(device, apiType, isRestricted);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetAdaptiveTgpModeInfo_v1(void) { return va::nvml::unsupported("nvmlDeviceGetAdaptiveTgpModeInfo_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetAddressingMode(void) { return va::nvml::unsupported("nvmlDeviceGetAddressingMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_t *mode) {
+  return va::nvml::guarded("nvmlDeviceGetAddressingMode", [&]() -> nvmlReturn_t {
+    if (!mode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetAddressingMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *arch) {
   return va::nvml::guarded("nvmlDeviceGetArchitecture", [&]() -> nvmlReturn_t {
     if (!arch) return NVML_ERROR_INVALID_ARGUMENT;
@@ -621,8 +1068,18 @@ VA_NVML nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, nvmlBusType_t *ty
     return va::nvml::api::nvmlDeviceGetBusType(device, type);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetCapabilities(void) { return va::nvml::unsupported("nvmlDeviceGetCapabilities"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetComputeMode(void) { return va::nvml::unsupported("nvmlDeviceGetComputeMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t device, nvmlDeviceCapabilities_t *caps) {
+  return va::nvml::guarded("nvmlDeviceGetCapabilities", [&]() -> nvmlReturn_t {
+    if (!caps) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetCapabilities(device, caps);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode) {
+  return va::nvml::guarded("nvmlDeviceGetComputeMode", [&]() -> nvmlReturn_t {
+    if (!mode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetComputeMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) {
   return va::nvml::guarded("nvmlDeviceGetCount", [&]() -> nvmlReturn_t {
     if (!deviceCount) return NVML_ERROR_INVALID_ARGUMENT;
@@ -653,21 +1110,66 @@ VA_NVML nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int
     return va::nvml::api::nvmlDeviceGetCudaComputeCapability(device, major, minor);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(void) { return va::nvml::unsupported("nvmlDeviceGetCurrPcieLinkGeneration"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(void) { return va::nvml::unsupported("nvmlDeviceGetCurrPcieLinkWidth"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetDecoderUtilization(void) { return va::nvml::unsupported("nvmlDeviceGetDecoderUtilization"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetDisplayActive(void) { return va::nvml::unsupported("nvmlDeviceGetDisplayActive"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetDisplayMode(void) { return va::nvml::unsupported("nvmlDeviceGetDisplayMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned int *currLinkGen) {
+  return va::nvml::guarded("nvmlDeviceGetCurrPcieLinkGeneration", [&]() -> nvmlReturn_t {
+    if (!currLinkGen) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetCurrPcieLinkGeneration(device, currLinkGen);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned int *currLinkWidth) {
+  return va::nvml::guarded("nvmlDeviceGetCurrPcieLinkWidth", [&]() -> nvmlReturn_t {
+    if (!currLinkWidth) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetCurrPcieLinkWidth(device, currLinkWidth);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) {
+  return va::nvml::guarded("nvmlDeviceGetDecoderUtilization", [&]() -> nvmlReturn_t {
+    if (!samplingPeriodUs) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDecoderUtilization(device, utilization, samplingPeriodUs);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *isActive) {
+  return va::nvml::guarded("nvmlDeviceGetDisplayActive", [&]() -> nvmlReturn_t {
+    if (!isActive) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDisplayActive(device, isActive);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *display) {
+  return va::nvml::guarded("nvmlDeviceGetDisplayMode", [&]() -> nvmlReturn_t {
+    if (!display) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDisplayMode(device, display);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetDriverModel(void) { return va::nvml::unsupported("nvmlDeviceGetDriverModel"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetDriverModel_v2(void) { return va::nvml::unsupported("nvmlDeviceGetDriverModel_v2"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetEncoderCapacity(void) { return va::nvml::unsupported("nvmlDeviceGetEncoderCapacity"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetEncoderSessions(void) { return va::nvml::unsupported("nvmlDeviceGetEncoderSessions"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetEncoderStats(void) { return va::nvml::unsupported("nvmlDeviceGetEncoderStats"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetEncoderUtilization(void) { return va::nvml::unsupported("nvmlDeviceGetEncoderUtilization"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t device, unsigned int *sessionCount, unsigned int *averageFps, unsigned int *averageLatency) {
+  return va::nvml::guarded("nvmlDeviceGetEncoderStats", [&]() -> nvmlReturn_t {
+    if (!sessionCount || !averageFps || !averageLatency) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetEncoderStats(device, sessionCount, averageFps, averageLatency);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) {
+  return va::nvml::guarded("nvmlDeviceGetEncoderUtilization", [&]() -> nvmlReturn_t {
+    if (!samplingPeriodUs) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetEncoderUtilization(device, utilization, samplingPeriodUs);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetFBCSessions(void) { return va::nvml::unsupported("nvmlDeviceGetFBCSessions"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetFBCStats(void) { return va::nvml::unsupported("nvmlDeviceGetFBCStats"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetFieldValues(void) { return va::nvml::unsupported("nvmlDeviceGetFieldValues"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(void) { return va::nvml::unsupported("nvmlDeviceGetGpuMaxPcieLinkGeneration"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) {
+  return va::nvml::guarded("nvmlDeviceGetFieldValues", [&]() -> nvmlReturn_t {
+    if (!values) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetFieldValues(device, valuesCount, values);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGenDevice) {
+  return va::nvml::guarded("nvmlDeviceGetGpuMaxPcieLinkGeneration", [&]() -> nvmlReturn_t {
+    if (!maxLinkGenDevice) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetGpuMaxPcieLinkGeneration(device, maxLinkGenDevice);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetGpuOperationMode(void) { return va::nvml::unsupported("nvmlDeviceGetGpuOperationMode"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetGpuUptime_v1(void) { return va::nvml::unsupported("nvmlDeviceGetGpuUptime_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int *isEnabled, unsigned int *defaultMode) {
@@ -755,10 +1257,25 @@ VA_NVML nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t device, unsigned int *irqN
     return va::nvml::api::nvmlDeviceGetIrqNum(device, irqNum);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetJpgUtilization(void) { return va::nvml::unsupported("nvmlDeviceGetJpgUtilization"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) {
+  return va::nvml::guarded("nvmlDeviceGetJpgUtilization", [&]() -> nvmlReturn_t {
+    if (!samplingPeriodUs) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetJpgUtilization(device, utilization, samplingPeriodUs);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(void) { return va::nvml::unsupported("nvmlDeviceGetLastBBXFlushTime"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(void) { return va::nvml::unsupported("nvmlDeviceGetMaxPcieLinkGeneration"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(void) { return va::nvml::unsupported("nvmlDeviceGetMaxPcieLinkWidth"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGen) {
+  return va::nvml::guarded("nvmlDeviceGetMaxPcieLinkGeneration", [&]() -> nvmlReturn_t {
+    if (!maxLinkGen) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMaxPcieLinkGeneration(device, maxLinkGen);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *maxLinkWidth) {
+  return va::nvml::guarded("nvmlDeviceGetMaxPcieLinkWidth", [&]() -> nvmlReturn_t {
+    if (!maxLinkWidth) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMaxPcieLinkWidth(device, maxLinkWidth);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int nodeSetSize, unsigned long *nodeSet, nvmlAffinityScope_t scope) {
   return va::nvml::guarded("nvmlDeviceGetMemoryAffinity", [&]() -> nvmlReturn_t {
     if (!nodeSet) return NVML_ERROR_INVALID_ARGUMENT;
@@ -808,7 +1325,12 @@ VA_NVML nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *
     return va::nvml::api::nvmlDeviceGetNumaNodeId(device, node);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetOfaUtilization(void) { return va::nvml::unsupported("nvmlDeviceGetOfaUtilization"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *utilization, unsigned int *samplingPeriodUs) {
+  return va::nvml::guarded("nvmlDeviceGetOfaUtilization", [&]() -> nvmlReturn_t {
+    if (!samplingPeriodUs) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetOfaUtilization(device, utilization, samplingPeriodUs);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) {
   return va::nvml::guarded("nvmlDeviceGetPciInfo", [&]() -> nvmlReturn_t {
     if (!pci) return NVML_ERROR_INVALID_ARGUMENT;
@@ -833,12 +1355,37 @@ VA_NVML nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t 
     return va::nvml::api::nvmlDeviceGetPciInfo_v3(device, pci);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(void) { return va::nvml::unsupported("nvmlDeviceGetPcieLinkMaxSpeed"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPcieReplayCounter(void) { return va::nvml::unsupported("nvmlDeviceGetPcieReplayCounter"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPcieSpeed(void) { return va::nvml::unsupported("nvmlDeviceGetPcieSpeed"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPcieThroughput(void) { return va::nvml::unsupported("nvmlDeviceGetPcieThroughput"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned int *maxSpeed) {
+  return va::nvml::guarded("nvmlDeviceGetPcieLinkMaxSpeed", [&]() -> nvmlReturn_t {
+    if (!maxSpeed) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPcieLinkMaxSpeed(device, maxSpeed);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int *value) {
+  return va::nvml::guarded("nvmlDeviceGetPcieReplayCounter", [&]() -> nvmlReturn_t {
+    if (!value) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPcieReplayCounter(device, value);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int *pcieSpeed) {
+  return va::nvml::guarded("nvmlDeviceGetPcieSpeed", [&]() -> nvmlReturn_t {
+    if (!pcieSpeed) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPcieSpeed(device, pcieSpeed);
+  });
+}
+VA_NVML nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *value) {
+  return va::nvml::guarded("nvmlDeviceGetPcieThroughput", [&]() -> nvmlReturn_t {
+    if (!value) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPcieThroughput(device, counter, value);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetPdi(void) { return va::nvml::unsupported("nvmlDeviceGetPdi"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetPersistenceMode(void) { return va::nvml::unsupported("nvmlDeviceGetPersistenceMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode) {
+  return va::nvml::guarded("nvmlDeviceGetPersistenceMode", [&]() -> nvmlReturn_t {
+    if (!mode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetPersistenceMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetPgpuMetadataString(void) { return va::nvml::unsupported("nvmlDeviceGetPgpuMetadataString"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetPlatformInfo(void) { return va::nvml::unsupported("nvmlDeviceGetPlatformInfo"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetSamples(void) { return va::nvml::unsupported("nvmlDeviceGetSamples"); }
@@ -855,14 +1402,23 @@ VA_NVML nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned
   });
 }
 VA_NVML nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(void) { return va::nvml::unsupported("nvmlDeviceGetUnrepairableMemoryFlag_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetUtilizationRates(void) { return va::nvml::unsupported("nvmlDeviceGetUtilizationRates"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization) {
+  return va::nvml::guarded("nvmlDeviceGetUtilizationRates", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceGetUtilizationRates(device, utilization);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int length) {
   return va::nvml::guarded("nvmlDeviceGetVbiosVersion", [&]() -> nvmlReturn_t {
     if (!version) return NVML_ERROR_INVALID_ARGUMENT;
     return va::nvml::api::nvmlDeviceGetVbiosVersion(device, version, length);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetVirtualizationMode(void) { return va::nvml::unsupported("nvmlDeviceGetVirtualizationMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode) {
+  return va::nvml::guarded("nvmlDeviceGetVirtualizationMode", [&]() -> nvmlReturn_t {
+    if (!pVirtualMode) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetVirtualizationMode(device, pVirtualMode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceModifyDrainState(void) { return va::nvml::unsupported("nvmlDeviceModifyDrainState"); }
 VA_NVML nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int *onSameBoard) {
   return va::nvml::guarded("nvmlDeviceOnSameBoard", [&]() -> nvmlReturn_t {
@@ -877,7 +1433,11 @@ VA_NVML nvmlReturn_t nvmlDeviceRemoveGpu(void) { return va::nvml::unsupported("n
 VA_NVML nvmlReturn_t nvmlDeviceRemoveGpu_v2(void) { return va::nvml::unsupported("nvmlDeviceRemoveGpu_v2"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetAPIRestriction(void) { return va::nvml::unsupported("nvmlDeviceSetAPIRestriction"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetAdaptiveTgpMode_v1(void) { return va::nvml::unsupported("nvmlDeviceSetAdaptiveTgpMode_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetComputeMode(void) { return va::nvml::unsupported("nvmlDeviceSetComputeMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode) {
+  return va::nvml::guarded("nvmlDeviceSetComputeMode", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetComputeMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device) {
   return va::nvml::guarded("nvmlDeviceSetCpuAffinity", [&]() -> nvmlReturn_t {
     return va::nvml::api::nvmlDeviceSetCpuAffinity(device);
@@ -887,7 +1447,11 @@ VA_NVML nvmlReturn_t nvmlDeviceSetDriverModel(void) { return va::nvml::unsupport
 VA_NVML nvmlReturn_t nvmlDeviceSetGpuOperationMode(void) { return va::nvml::unsupported("nvmlDeviceSetGpuOperationMode"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetHostname_v1(void) { return va::nvml::unsupported("nvmlDeviceSetHostname_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(void) { return va::nvml::unsupported("nvmlDeviceSetMemoryLimits_v1"); }
-VA_NVML nvmlReturn_t nvmlDeviceSetPersistenceMode(void) { return va::nvml::unsupported("nvmlDeviceSetPersistenceMode"); }
+VA_NVML nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode) {
+  return va::nvml::guarded("nvmlDeviceSetPersistenceMode", [&]() -> nvmlReturn_t {
+    return va::nvml::api::nvmlDeviceSetPersistenceMode(device, mode);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceSetRusdSettings_v1(void) { return va::nvml::unsupported("nvmlDeviceSetRusdSettings_v1"); }
 VA_NVML nvmlReturn_t nvmlDeviceSetVirtualizationMode(void) { return va::nvml::unsupported("nvmlDeviceSetVirtualizationMode"); }
 VA_NVML nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device) {
