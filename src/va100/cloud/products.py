@@ -123,10 +123,9 @@ def _model(name: str, models: list[str]) -> str:
         raise BadRequest("this site has no GPUs yet: an operator adds nodes first", field="gpu")
     known = [chip.name for chip in find_models(name) if isinstance(chip, ChipSpec)]
     offered = [model for model in models if model in known]
-    if len(offered) == 1 or (offered and name.lower() in ("a100", "gpu")):
-        return offered[0]
     if offered:
-        raise BadRequest(f"{name!r} may be {' or '.join(offered)}", field="gpu")
+        # A name such as a100-80g leaves a choice of form: the SXM one has NVLink and more power.
+        return next((model for model in offered if "SXM" in model), offered[0])
     raise BadRequest(f"{name!r} is not offered here; there are {', '.join(models)}", field="gpu")
 
 

@@ -37,16 +37,15 @@ class LocalDriver:
     root : Path
         Folder of all instances.
     devices : callable
-        The variables with which an assignment's programs find exactly its GPU.
-    has_module : callable
-        Whether a Python module that a template needs is there.
+        The variables with which an assignment's programs find exactly its GPU, given its home
+        folder as they see it.
     """
 
     def __init__(
         self,
         root: Path,
         sandbox: Sandbox,
-        devices: Callable[[Assignment], Mapping[str, str]],
+        devices: Callable[[Assignment, str], Mapping[str, str]],
         token: Callable[[int], str],
     ) -> None:
         self.root = root
@@ -119,7 +118,7 @@ class LocalDriver:
             "VA100_CACHE_DIR": f"{home}/.cache/va100",
             "VA100_CLOUD_INSTANCE": assignment.instance,
         }
-        return plain | dict(assignment.environment) | dict(self.devices(assignment))
+        return plain | dict(assignment.environment) | dict(self.devices(assignment, home))
 
     def _start_shim(self, run: Path) -> None:
         words = [sys.executable, "-m", "va100.cloud.drivers.shim", str(run)]
