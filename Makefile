@@ -3,17 +3,18 @@ SHELL  := /bin/bash
 PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
+JAX    := .venv-jax
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-LOCKED := $(PIP) install --no-compile --no-deps --require-hashes -r
+PIP    := -m pip --disable-pip-version-check --quiet install
+LOCKED := $(PIP) --no-compile --no-deps --require-hashes -r
 LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
           --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 NATIVE := $(shell find native -type f 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup compiler clients check conformance system bench bench-tensor docs nightly lock \
+.PHONY: help demo test setup compiler clients cloud check conformance system bench bench-tensor docs nightly lock \
         format clean
 
 help:  ## list the targets
@@ -22,15 +23,18 @@ help:  ## list the targets
 demo: setup compiler  ## set up, then run a CUDA C++ program on the virtual A100
 	$(BIN)/va100 run examples/saxpy.cu
 
-test: setup clients check  ## set up, check, and run the tests
+test: setup clients cloud check  ## set up, check, and run the tests
 	$(PYTEST) -n $(JOBS)
 
 setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up to date
 
 # NVIDIA's packages, under NVIDIA's own terms: docs/licences.md.  CLIENTS= leaves them out of the
 # tests, which then skip what needs them.
-CLIENTS ?= compiler $(STAMPS)/cuda-python
-clients: $(CLIENTS)
+# JAX lives apart: XLA would take the ptxas that comes with nvcc's package.
+CLIENTS ?= compiler $(STAMPS)/clients $(STAMPS)/pycuda $(STAMPS)/jax
+CLOUD ?= $(STAMPS)/cloud-test
+cloud: $(CLOUD)  ## install what the cloud needs, and its tests
+clients: $(CLIENTS)  ## install the client libraries that the tests run
 
 compiler: $(if $(shell command -v nvcc),,$(STAMPS)/nvcc)  ## install nvcc where there is none
 
@@ -43,10 +47,10 @@ check: $(STAMPS)/dev  ## formatting, lint, types, import contracts
 conformance: setup $(STAMPS)/dev  ## every instruction form, JIT against reference, at length
 	$(PYTEST) -n $(JOBS) --full tests/conformance
 
-system: setup clients $(STAMPS)/dev  ## va100 from outside only
+system: setup clients cloud $(STAMPS)/dev  ## va100 from outside only
 	$(PYTEST) -n $(JOBS) tests/system
 
-nightly: setup clients check  ## every test at full length
+nightly: setup clients cloud check  ## every test at full length
 	$(PYTEST) -n $(JOBS) --full
 
 bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
@@ -58,6 +62,7 @@ bench-tensor: setup $(STAMPS)/bench-tensor  ## tensor cores, beside mmasim
 docs: setup  ## write the generated pages anew
 	$(BIN)/python tools/isa_coverage.py
 	$(BIN)/python tools/driver_tables/generate.py
+	$(BIN)/python tools/nvml_tables/generate.py
 
 lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt; needs uv in .venv
 	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt
@@ -65,6 +70,11 @@ lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt;
 	$(LOCK) --upgrade pyproject.toml --extra dev -o requirements/dev.txt
 	$(LOCK) --upgrade pyproject.toml --extra nvcc -o requirements/nvcc.txt
 	$(LOCK) --upgrade pyproject.toml --extra cuda-python -o requirements/cuda-python.txt
+	$(LOCK) --upgrade pyproject.toml --extra clients -o requirements/clients.txt
+	$(LOCK) --upgrade pyproject.toml --extra cloud -o requirements/cloud.txt
+	$(LOCK) --upgrade pyproject.toml --extra cloud-test -o requirements/cloud-test.txt
+	$(LOCK) --upgrade pyproject.toml --extra pycuda -o requirements/pycuda.txt
+	$(LOCK) --upgrade pyproject.toml --extra jax -o requirements/jax.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench-tensor -o requirements/bench-tensor.txt
 
@@ -72,7 +82,7 @@ format: $(STAMPS)/dev  ## format the Python sources
 	$(BIN)/ruff format .
 
 clean:  ## forget the environment and everything built
-	rm -rf $(VENV) build src/va100/_native
+	rm -rf $(VENV) $(JAX) build src/va100/_native
 
 # ---------------------------------------------------------------- what the targets need
 
@@ -85,12 +95,12 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/base: requirements/build.txt requirements/base.txt | $(STAMPS)/venv
-	$(LOCKED) requirements/build.txt
-	$(LOCKED) requirements/base.txt
+	$(BIN)/python $(LOCKED) requirements/build.txt
+	$(BIN)/python $(LOCKED) requirements/base.txt
 	@touch $@
 
 $(STAMPS)/package: pyproject.toml native/CMakeLists.txt | $(STAMPS)/base
-	$(PIP) install --no-build-isolation --no-deps --editable .
+	$(BIN)/python $(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
@@ -98,6 +108,16 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(addprefix $(STAMPS)/,dev nvcc cuda-python bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
-	$(LOCKED) requirements/$*.txt
+$(addprefix $(STAMPS)/,dev nvcc cuda-python clients cloud cloud-test bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+	$(BIN)/python $(LOCKED) requirements/$*.txt
+	@touch $@
+
+$(STAMPS)/pycuda: requirements/pycuda.txt tools/install_pycuda.py | $(STAMPS)/native
+	$(BIN)/python tools/install_pycuda.py requirements/pycuda.txt
+	@touch $@
+
+# The tests start it with the checkout's va100 (tests/helpers/client_programs.py).
+$(STAMPS)/jax: requirements/jax.txt | $(STAMPS)/venv
+	$(PYTHON) -m venv --clear $(JAX)
+	$(JAX)/bin/python $(LOCKED) requirements/jax.txt
 	@touch $@

@@ -23,6 +23,8 @@
     │   ├── OutOfMemory
     │   └── NoPlacement
     ├── PlanError                input that makes no plan, and what to do
+    ├── NodeError                what a node's state refuses
+    ├── NvmlError                a call of NVML that failed, with its code
     ├── SetupError               something this machine lacks, and the command that adds it
     └── TenantError
         ├── QuotaExceeded
@@ -285,6 +287,44 @@ class SetupError(Va100Error):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{problem}\n  to fix: {remedy}")
+
+
+class NodeError(Va100Error):
+    """A node that is not there, is used, or will not do.
+
+    Attributes
+    ----------
+    name : str
+        Of the node; empty: the environment's.
+    why : str
+        One word for programs, such as ``in-use``.
+    problem : str
+    """
+
+    def __init__(self, *, name: str, why: str, problem: str) -> None:
+        self.name = name
+        self.why = why
+        self.problem = problem
+        super().__init__(problem)
+
+
+class NvmlError(Va100Error):
+    """A call of NVML that failed.
+
+    Attributes
+    ----------
+    code : int
+        What it returned.
+    function : str
+    text : str
+        What the code means.
+    """
+
+    def __init__(self, *, code: int, function: str, text: str) -> None:
+        self.code = code
+        self.function = function
+        self.text = text
+        super().__init__(f"{function}: {text}")
 
 
 class TenantError(Va100Error):

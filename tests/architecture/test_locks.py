@@ -18,9 +18,14 @@ EXTRA_OF_LOCK = {
     "base": (),
     "bench": ("bench",),
     "bench-tensor": ("bench-tensor",),
+    "clients": ("clients", "numba-cuda", "tinygrad", "triton"),
+    "cloud": ("cloud",),
+    "cloud-test": ("cloud-test",),
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
+    "jax": ("jax",),
     "nvcc": ("nvcc",),
+    "pycuda": ("pycuda",),
 }
 
 

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "system" / "clients"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "system" / "clients"
+JAX_PYTHON = ROOT / ".venv-jax" / "bin" / "python"
+"""Made by `make clients`: what nvcc's package brings, JAX has to be without."""
 LIMIT_S = 600
 
 
@@ -17,11 +20,29 @@ def cases_of(name):
     return re.findall(r"^@case\ndef (\w+)", (FOLDER / name).read_text(), re.MULTILINE)
 
 
-def failures_of(name, **variables):
+def answer_of(python, expression):
+    """Have another Python, with this checkout's va100, print what an expression gives."""
+    done = subprocess.run(
+        [python, "-c", f"import va100.cli.xla; print({expression})"],
+        env=os.environ | checkout_for(python),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LIMIT_S,
+    )
+    return done.stdout.strip()
+
+
+def checkout_for(python):
+    """Variables with which a Python finds this checkout's va100."""
+    return {} if python == sys.executable else {"PYTHONPATH": str(ROOT / "src")}
+
+
+def failures_of(name, python=sys.executable, **variables):
     """Run a program on virtual GPUs; give what it said of cases that were not well."""
     outcome = subprocess.run(
-        [sys.executable, "-m", "va100.cli", "run", "--quiet", str(FOLDER / name)],
-        env=os.environ | variables,
+        [python, "-m", "va100.cli", "run", "--quiet", str(FOLDER / name)],
+        env=os.environ | checkout_for(python) | variables,
         capture_output=True,
         text=True,
         check=False,

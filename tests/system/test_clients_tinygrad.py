@@ -21,7 +21,11 @@ def nvrtc():
 
 @pytest.mark.parametrize(
     ("device", "needed"),
-    [("CUDA:CUDA", nvrtc()), ("CUDA:NVCC", shutil.which("nvcc")), ("CUDA:PTX", "nothing")],
+    [
+        pytest.param("CUDA:CUDA", nvrtc(), id="nvrtc"),
+        pytest.param("CUDA:NVCC", shutil.which("nvcc"), id="nvcc", marks=pytest.mark.full),
+        pytest.param("CUDA:PTX", "nothing", id="its-own-ptx"),
+    ],
 )
 def test_kernels(device, needed, tmp_path):
     pytest.importorskip("tinygrad", reason="needs tinygrad")

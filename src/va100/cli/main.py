@@ -28,6 +28,8 @@ VERBS: Final[Mapping[str, str]] = {
     "ptx": "read PTX: what it holds, whether it keeps the rules, what is executed",
     "specs": "facts of GPUs side by side, or a check of someone's table of them",
     "sparsity": "prune, check, compress and multiply 2:4 sparse matrices",
+    "node": "make, show, break and delete virtual nodes that all processes share",
+    "cloud": "a multi-tenant GPU cloud on virtual nodes: serve, launch, bill, simulate",
     "version": "print the version",
 }
 """Every verb with the line that explains it; the same as its module gives."""
@@ -79,7 +81,7 @@ def build_parser(verb: str | None, module: ModuleType | None) -> argparse.Argume
     return parser
 
 
-def verb_module(verb: str) -> ModuleType:  # noqa: C901 -- a table, as imports
+def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911 -- a table, as imports
     """Import the module of one verb."""
     # ruff: noqa: PLC0415 -- see the module's docstring
     if verb == "run":
@@ -106,6 +108,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901 -- a table, as imports
         from va100.cli import doctor
 
         return doctor
+    if verb == "node":
+        from va100.cli import node
+
+        return node
     if verb == "env":
         from va100.cli import env
 
@@ -122,6 +128,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901 -- a table, as imports
         from va100.cli import sparsity
 
         return sparsity
+    if verb == "cloud":
+        from va100.cli import cloud
+
+        return cloud
     return version
 
 

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from va100.cli import plan_train
+from va100.cli import plan_cost, plan_mix, plan_serve, plan_train
 from va100.errors import PlanError
 
 MISUSED: Final = 2
 
 _RUNS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "cost": plan_cost.run,
+    "mix": plan_mix.run,
+    "serve": plan_serve.run,
     "train": plan_train.run,
 }
 
@@ -28,6 +31,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     kinds = parser.add_subparsers(dest="kind", metavar="WORK", title="work", required=True)
     plan_train.add_parser(kinds)
+    plan_serve.add_parser(kinds)
+    plan_cost.add_parser(kinds)
+    plan_mix.add_parser(kinds)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from va100.cloud.fleet import Fleet
-from va100.cloud.geometry import PROFILES, free_memory
+from va100.cloud.geometry import EIGHTHS, PROFILES, free_memory
 from va100.cloud.models import (
     MOST_CARDS,
     Market,
@@ -79,16 +79,22 @@ def explain(fleet: Fleet, request: Request, fitting: Fitting, *, placed: int) ->
     free = sum(
         free_memory(state[0]) * len(cards) for state, cards in fleet.buckets(shape.model).items()
     )
+    total = EIGHTHS * sum(
+        node.gpu_count for node in fleet.nodes.values() if node.model == shape.model
+    )
     needed = shape.fit.memory
     if free >= needed:
         return _with(
             Reason.FRAGMENTED,
-            f"fragmented: {free} eighths of {shape.model} are free, but {shape} fits no card"
+            f"fragmented: {free} of {total} eighths of {shape.model} are free, but {shape} fits "
+            f"no card"
             f"{instead}",
             best,
         )
     return _with(
-        Reason.BUSY, f"busy: {free} eighths of {shape.model} are free, {shape} needs {needed}", best
+        Reason.BUSY,
+        f"busy: {free} of {total} eighths of {shape.model} are free, {shape} needs {needed}",
+        best,
     )
 
 

@@ -1,4 +1,5 @@
-"""The box around the chips: topology, fabric, MIG, telemetry and faults, in one crash-safe store.
+"""The box around the chips: kinds of node, their shared state, the geometry of MIG.
 
-Nothing is here yet; until it is, one process sees one node of its own, without MIG.
+The state itself is native (``native/node``), since every process that uses a card reports to it;
+:mod:`store` is its door, :mod:`kinds` the table of nodes that people ask for by name.
 """

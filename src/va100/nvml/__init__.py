@@ -1,4 +1,4 @@
-"""Readings of a node as NVML gives them, our own nvidia-smi, and the metrics exporter.
+"""Clients of NVML: readings of a node, our own nvidia-smi, and the metrics exporter.
 
-Nothing is here yet; there is no ``libnvidia-ml`` either.
+The library itself is native: ``native/nvml``.
 """

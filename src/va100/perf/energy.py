@@ -32,7 +32,7 @@ FLOP_J: Final[Mapping[MmaKind | Operation, float]] = MappingProxyType(
         MmaKind.INT8: 0.53 * PICO,
         MmaKind.INT4: 0.27 * PICO,
         MmaKind.B1: 0.07 * PICO,
-        MmaKind.FP64: 17.0 * PICO,
+        MmaKind.FP64: 23.0 * PICO,
         Operation.FP16_FMA: 3.4 * PICO,
         Operation.BF16_FMA: 6.8 * PICO,
         Operation.FP32_FMA: 13.5 * PICO,

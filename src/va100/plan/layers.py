@@ -50,6 +50,8 @@ class Place:
     node: str
     gpus_per_node: int
     link_ratio: float = 1.0
+    waiting_w: float = 0.0
+    """What a GPU draws between kernels."""
 
     def exchange(self, op: str, count_bytes: float, ranks: int, nodes: int) -> Cost:
         """A collective among ranks, as many on each of so many nodes."""

@@ -170,7 +170,8 @@ def estimate_training(
 
 def place_of(machine: Machine) -> Place:
     """Where ranks compute, of a machine."""
-    return Place(machine.chip, machine.node, machine.gpus_per_node, machine.link_ratio)
+    waiting_w = max(machine.idle_w, WAITING_SHARE * machine.power_w)
+    return Place(machine.chip, machine.node, machine.gpus_per_node, machine.link_ratio, waiting_w)
 
 
 def longer_s(first_s: float, second_s: float, exponent: float) -> float:
@@ -366,7 +367,7 @@ def _energy_j(
         work = stage.forward + stage.backward + stage.forward_comm + stage.backward_comm
         busy_s = min(work.time_s * options.micro_batches, step_s)
         total += work.energy_j * options.micro_batches
-        total += (step_s - busy_s) * max(machine.idle_w, WAITING_SHARE * machine.power_w)
+        total += (step_s - busy_s) * place_of(machine).waiting_w
     return total * replicas
 
 

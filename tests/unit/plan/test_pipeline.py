@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +50,7 @@ class TestSchedule:
         ends = {(s.stage, s.micro_batch, s.backward): s.end_s for s in slots}
         for stage in range(len(times)):
             mine = sorted((s for s in slots if s.stage == stage), key=lambda s: s.start_s)
-            assert all(a.end_s <= b.start_s + 1e-9 for a, b in zip(mine, mine[1:], strict=False))
+            assert all(a.end_s <= b.start_s + 1e-9 for a, b in pairwise(mine))
         for slot in slots:
             if not slot.backward and slot.stage:
                 before = ends[slot.stage - 1, slot.micro_batch, False]

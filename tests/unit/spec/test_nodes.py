@@ -32,7 +32,7 @@ class TestEveryNode:
 
 
 def test_unknown_names_are_told_what_there_is():
-    with pytest.raises(ValueError, match="no kind of node is called 'dgx'; there are: .*hgx-a100"):
+    with pytest.raises(ValueError, match=r"no kind of node is called 'dgx'; there are: .*hgx-a100"):
         find_node("dgx")
 
 

@@ -22,6 +22,7 @@ class Family:
 
 GEMM: Final = Family("products", 0.23)
 GEMM_PACKED: Final = Family("products with packed weights", 0.3)
+GEMM_SPARSE: Final = Family("sparse products", 0.35, measured=False)
 PREFILL: Final = Family("attention, prefill", 0.3)
 DECODE: Final = Family("attention, decode", 0.3)
 MOE: Final = Family("experts", 0.3)

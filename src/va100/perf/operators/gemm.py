@@ -13,8 +13,16 @@ from functools import lru_cache
 from va100.perf.operators import bands
 from va100.perf.operators.chips import DEFAULT, Chip, find_chip
 from va100.perf.operators.estimates import OperatorEstimate, filled
-from va100.perf.operators.formats import Format, find_format
-from va100.perf.operators.tiles import Product, Tiling, demand_of, quickest
+from va100.perf.operators.formats import find_format
+from va100.perf.operators.launches import launched
+from va100.perf.operators.tiles import (
+    SPARSE_COPY_S,
+    SPARSE_ROWS,
+    Product,
+    Tiling,
+    demand_of,
+    quickest,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +46,7 @@ def estimate(
     batch: int = 1,
     dtype: str = "bf16",
     sparse: bool = False,
+    launch: str = "graph",
     chip: str = DEFAULT,
 ) -> GemmEstimate:
     """Predict the time of ``batch`` products, each of ``m x k`` and ``k x n``.
@@ -49,22 +58,34 @@ def estimate(
         packed and multiply in half precision.
     sparse : bool
         The weights are 2:4 sparse and already compressed.
+    launch : str
+        How the kernel is started, a name of :data:`va100.perf.operators.launches.LAUNCHES`.
 
     Raises
     ------
     ValueError
-        A size below one, an unknown format or chip, a format the chip does not multiply.
+        A size below one, an unknown format, launch or chip, a format the chip does not multiply.
     """
     require_positive(m=m, n=n, k=k, batch=batch)
     target, number = find_chip(chip), find_format(dtype)
-    product = Product(m=m, n=n, k=k, batch=batch, number=number, sparse=sparse)
+    rows = -(-m // SPARSE_ROWS) * SPARSE_ROWS if sparse else m
+    product = Product(m=rows, n=n, k=k, batch=batch, number=number, sparse=sparse)
     tiling = quickest(product, target)
-    return _estimate(product, tiling, target, number)
+    notes: tuple[str, ...] = ()
+    if rows > m:
+        tiling = padded(tiling)
+        notes = (f"padded from {m} to {rows} rows, with a copy before and after",)
+    return _estimate(product, tiling, target, launch, notes)
 
 
-def _estimate(product: Product, tiling: Tiling, chip: Chip, number: Format) -> GemmEstimate:
-    family = bands.GEMM_PACKED if number.weight_only else bands.GEMM
-    fields = filled(demand_of(product, tiling, chip), chip, family, product.flop_count)
+def _estimate(
+    product: Product, tiling: Tiling, chip: Chip, launch: str, notes: tuple[str, ...]
+) -> GemmEstimate:
+    family = bands.GEMM_PACKED if product.number.weight_only else bands.GEMM
+    kernels = 3 if notes else 1
+    demand = launched(demand_of(product, tiling, chip), launch, chip, kernels)
+    family = bands.GEMM_SPARSE if product.sparse else family
+    fields = filled(demand, chip, family, product.flop_count, notes)
     return GemmEstimate(
         **fields,  # type: ignore[arg-type]
         tile=(tiling.rows, tiling.columns),
@@ -72,6 +93,12 @@ def _estimate(product: Product, tiling: Tiling, chip: Chip, number: Format) -> G
         cta_count=tiling.cta_count,
         wave_count=tiling.wave_count,
     )
+
+
+def padded(tiling: Tiling) -> Tiling:
+    """A sparse product's way with the copies that pad and cut its dense operands."""
+    copies_s = 2.0 * SPARSE_COPY_S
+    return tiling._replace(total_s=tiling.total_s + copies_s, fixed_s=tiling.fixed_s + copies_s)
 
 
 def require_positive(**sizes: int) -> None:

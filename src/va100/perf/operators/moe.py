@@ -1,22 +1,26 @@
 """Mixtures of experts: routing, and the experts' products grouped in one launch.
 
 Each expert's tokens are rows of a product of their own, padded to a tile; experts that got a token
-are read from memory, the others are not.  How even the routing is decides both.
+are read from memory, the others are not.  How even the routing is decides both; rows that are
+gathered, activated and summed besides are streams over memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, exp, gcd
+from types import MappingProxyType
 from typing import Final
 
 from va100.perf.kernel import Bound
 from va100.perf.operators import bands
 from va100.perf.operators.chips import DEFAULT, Chip, find_chip
-from va100.perf.operators.estimates import Demand, OperatorEstimate, filled
+from va100.perf.operators.estimates import Demand, OperatorEstimate, filled, together_s
 from va100.perf.operators.formats import Format, find_format
 from va100.perf.operators.gemm import require_positive
+from va100.perf.operators.streams import missed_ratio
 from va100.units import US
 
 
@@ -26,25 +30,142 @@ class MoeEstimate(OperatorEstimate):
 
     active_experts: float
     """Of this GPU's, those that got a token."""
+    routed_rows: float
+    """Tokens times choices that this GPU reckons."""
     weight_bytes: float
-    """Read of them."""
+    """Read of the active experts."""
     padding_ratio: float
     """Rows reckoned over rows routed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Sizes of one GPU's part of a layer."""
+
+    tokens: float
+    """That this GPU is handed."""
+    hidden: int
+    width: int
+    """Of one expert's part on this GPU."""
+    topk: int
+    experts: int
+    """On this GPU."""
+    all_experts: int
+    loads: tuple[float, ...]
+    """Rows of each of them, those without any left out."""
+    streamed_rows: float
+    """Rows that are gathered, activated and summed, some of them other GPUs' perhaps."""
+    matrices: int
+    number: Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
     """What was fitted, on an A100 at 1410 MHz (docs/operators.md)."""
 
-    fixed_s: float = 30.0 * US
+    fixed_s: float
     """Routing, sorting and the launches."""
-    token_s: float = 0.001 * US
-    math_ratio: float = 0.62
-    memory_ratio: float = 0.85
-    cta_s: float = 2.0 * US
+    math_ratio: float
+    """Of the tensor peak by an endless tile."""
+    edge_count: float
+    """Elements of a tile's harmonic size at which half of that is reached."""
+    step_s: float
+    """A CTA's step of 64 elements when it is alone."""
+    memory_ratio: float
+    """Of the reading rate by weights."""
+    stream_ratio: float
+    """Of the reading rate by rows that are streamed."""
+    exponent: float
+    row_s: float
+    """Sorting, per row."""
+    expert_s: float
+    """Sorting, per expert of the layer."""
+    tiles: tuple[tuple[int, int], ...]
+    """Rows and columns: the quickest is taken, or, where ``few_first``, the first while there are
+    no more tokens than experts and the second otherwise."""
+    few_first: bool
+    resident_count: int
+    all_choices: bool
+    """Whether a token that chose an expert of this GPU is reckoned with all of its choices."""
+    streams_all: bool
+    """Whether rows of other GPUs' experts are streamed, too."""
 
 
-FITTED: Final = Constants()
+LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
+    {
+        "vllm": Constants(
+            fixed_s=21.9 * US,
+            row_s=0.000337 * US,
+            expert_s=0.0353 * US,
+            step_s=0.215 * US,
+            math_ratio=0.865,
+            edge_count=57.5,
+            memory_ratio=0.767,
+            stream_ratio=0.796,
+            exponent=1.45,
+            tiles=((16, 32), (64, 64)),
+            few_first=True,
+            resident_count=4,
+            all_choices=False,
+            streams_all=True,
+        ),
+        "sglang": Constants(
+            fixed_s=6.48 * US,
+            row_s=0.000902 * US,
+            expert_s=0.0495 * US,
+            step_s=0.112 * US,
+            math_ratio=0.999,
+            edge_count=60.1,
+            memory_ratio=0.959,
+            stream_ratio=0.827,
+            exponent=1.07,
+            tiles=((16, 32), (64, 64)),
+            few_first=True,
+            resident_count=4,
+            all_choices=True,
+            streams_all=False,
+        ),
+        "marlin": Constants(
+            fixed_s=21.4 * US,
+            row_s=0.000407 * US,
+            expert_s=0.0965 * US,
+            step_s=0.148 * US,
+            math_ratio=1.0,
+            edge_count=71.4,
+            memory_ratio=0.998,
+            stream_ratio=0.597,
+            exponent=2.03,
+            tiles=((16, 128), (32, 128), (64, 128)),
+            few_first=False,
+            resident_count=1,
+            all_choices=True,
+            streams_all=False,
+        ),
+        "trtllm": Constants(
+            fixed_s=7.51 * US,
+            row_s=0.00325 * US,
+            expert_s=0.293 * US,
+            step_s=0.0643 * US,
+            math_ratio=0.495,
+            edge_count=15.8,
+            memory_ratio=0.657,
+            stream_ratio=0.352,
+            exponent=2.02,
+            tiles=((16, 128), (32, 128), (64, 128), (128, 128)),
+            few_first=False,
+            resident_count=2,
+            all_choices=False,
+            streams_all=False,
+        ),
+    }
+)
+"""Grouped kernels as serving stacks ship them, each fitted to a third of its layers (AICONFIG):
+Triton with its default tiles in the first two, packed four-bit weights in the third.  What the two
+that were measured by SGLang reckon on other GPUs' behalf is theirs (``all_choices``)."""
+BALANCED: Final = 0.0
+"""Skew at which every expert gets as much as any other."""
+STEP: Final = 64
+SMALL_LOAD: Final = 4.0
 
 
 @lru_cache(maxsize=16384)
@@ -57,11 +178,13 @@ def estimate(
     *,
     tp: int = 1,
     ep: int = 1,
+    skew: float = BALANCED,
     gated: bool = True,
     dtype: str = "bf16",
+    library: str | None = None,
     chip: str = DEFAULT,
 ) -> MoeEstimate:
-    """Predict one GPU's time for the experts of one layer.
+    """Predict the busiest GPU's time for the experts of one layer.
 
     Parameters
     ----------
@@ -71,11 +194,17 @@ def estimate(
         Width of one expert, before it is split ``tp`` ways.
     ep : int
         GPUs that the experts are spread over.
+    skew : float
+        Exponent of the power law that experts' loads follow; 0 is even, traces lie near 1.
+    gated : bool
+        An expert has three matrices rather than two.
+    library : str, optional
+        A name of :data:`LIBRARIES`; without it the first, or the one for packed weights.
 
     Raises
     ------
     ValueError
-        Sizes that don't fit together, an unknown format or chip, a format the chip lacks.
+        Sizes that don't fit together, an unknown format, library or chip, a format the chip lacks.
     """
     require_positive(
         tokens=tokens, hidden=hidden, inter=inter, topk=topk, experts=experts, tp=tp, ep=ep
@@ -84,42 +213,162 @@ def estimate(
         raise ValueError(f"topk {topk} is more than the {experts} experts")
     if experts % ep or inter % tp:
         raise ValueError(f"{experts} experts over ep={ep}, width {inter} over tp={tp}: not whole")
-    target, number = find_chip(chip), find_format(dtype)
-    width = inter // tp
+    number = find_format(dtype)
+    kernels = library or ("marlin" if number.weight_only else "vllm")
+    if kernels not in LIBRARIES:
+        raise ValueError(f"library {library!r} is not one of {', '.join(LIBRARIES)}")
+    fitted = LIBRARIES[kernels]
+    loads = busiest(tokens, topk, experts, ep, skew)
+    rows = sum(loads)
+    arrived = float(tokens)
+    if fitted.all_choices and ep > 1:
+        arrived = min(arrived, rows)
+        inflated = arrived * topk / rows
+        loads = tuple(load * inflated for load in loads)
+        rows *= inflated
+    layer = Layer(
+        tokens=arrived,
+        hidden=hidden,
+        width=inter // tp,
+        topk=topk,
+        experts=experts // ep,
+        all_experts=experts,
+        loads=loads,
+        streamed_rows=float(tokens) * topk if fitted.streams_all else rows,
+        matrices=3 if gated else 2,
+        number=number,
+    )
+    return _estimate(layer, find_chip(chip), fitted)
+
+
+def busiest(tokens: int, topk: int, experts: int, ep: int, skew: float) -> tuple[float, ...]:
+    """Rows of each expert of the GPU that has most of them, those without any left out.
+
+    Under a power law the loads are its quantiles, dealt to the GPUs in an order without pattern.
+    """
+    routed = float(tokens) * topk
     local = experts // ep
-    routed = float(tokens) * topk / ep
-    active = local * (1.0 - (1.0 - topk / experts) ** tokens)
-    matrices = 3 if gated else 2
-    rows = _padded_rows(routed, max(active, 1.0))
-    weight_bytes = active * matrices * hidden * width * number.weight_bytes
-    flop_count = 2.0 * routed * matrices * hidden * width
-    demand = _demand(target, number, rows, flop_count * rows / max(routed, 1e-9), weight_bytes)
+    if skew == BALANCED:
+        active = min(float(local), routed / ep)
+        count = max(ceil(active), 1)
+        return (routed / ep / count,) * count
+    most = 0.8 * tokens if routed > experts else 2.0
+    least = 1.0 if routed > experts else 0.01
+    shares = [(rank + 0.5) / experts for rank in range(experts)]
+    weights = [_quantile(share, skew, least, max(most, 1.1)) for share in shares]
+    total = sum(weights)
+    loads = [min(weight * routed / total, float(tokens)) for weight in weights]
+    step = _stride(experts)
+    dealt = [loads[(rank * step) % experts] for rank in range(experts)]
+    groups = [dealt[start : start + local] for start in range(0, experts, local)]
+    return _arrived(max(groups, key=sum))
+
+
+def _arrived(loads: list[float]) -> tuple[float, ...]:
+    """Loads of experts that get a token at all; small ones are taken as Poisson's."""
+    heavy = [load for load in loads if load >= SMALL_LOAD]
+    light = [load for load in loads if load < SMALL_LOAD]
+    count = max(round(sum(1.0 - exp(-load) for load in light)), 0 if heavy else 1)
+    if not count:
+        return tuple(heavy)
+    return (*heavy, *((max(sum(light) / count, 1e-3),) * count))
+
+
+def _quantile(share: float, skew: float, least: float, most: float) -> float:
+    """Load at a share of the experts, of a power law cut off at both ends."""
+    if abs(skew - 1.0) < 1e-9:
+        return float(least * (most / least) ** share)
+    power = 1.0 - skew
+    return float((share * (most**power - least**power) + least**power) ** (1.0 / power))
+
+
+def _stride(experts: int) -> int:
+    """A step that visits every expert, near the golden section of them."""
+    step = max(int(0.618 * experts), 1)
+    while gcd(step, experts) != 1:
+        step += 1
+    return step
+
+
+def _estimate(layer: Layer, chip: Chip, fitted: Constants) -> MoeEstimate:
+    rows = sum(layer.loads)
+    matrix = layer.hidden * layer.width
+    flop_count = 2.0 * rows * layer.matrices * matrix
+    demand, tile = demand_of(layer, chip, fitted)
     return MoeEstimate(
-        **filled(demand, target, bands.MOE, flop_count),  # type: ignore[arg-type]
-        active_experts=active,
-        weight_bytes=weight_bytes,
-        padding_ratio=rows / routed,
+        **filled(demand, chip, bands.MOE, flop_count),  # type: ignore[arg-type]
+        active_experts=float(len(layer.loads)),
+        routed_rows=rows,
+        weight_bytes=_weight_bytes(layer),
+        padding_ratio=_block_count(layer.loads, tile) * tile / rows,
     )
 
 
-def _padded_rows(routed: float, active: float) -> float:
-    """Rows reckoned, each expert's padded to the tile that fits it best."""
-    each = routed / active
-    return active * min(
-        ceil(each / tile) * tile * (1.0 + 16.0 / tile) for tile in (16, 32, 64, 128)
-    )
-
-
-def _demand(
-    chip: Chip, number: Format, rows: float, padded_flop: float, weight_bytes: float
-) -> Demand:
-    fitted = FITTED
-    return Demand(
-        operations={number.unit: padded_flop},
-        sm_s=padded_flop / (chip.flop_per_s(number) * fitted.math_ratio) + fitted.cta_s,
+def demand_of(layer: Layer, chip: Chip, fitted: Constants) -> tuple[Demand, int]:
+    """What the layer asks of the chip, and the rows of its tiles."""
+    first = layer.width * (layer.matrices - 1)
+    tiles = fitted.tiles
+    if fitted.few_first:
+        tiles = tiles[:1] if layer.tokens <= layer.experts else tiles[1:]
+    best: tuple[float, float, float, int] | None = None
+    memory_s = _weight_bytes(layer) / (chip.dram_reached_bytes_per_s * fitted.memory_ratio)
+    for tile, columns in tiles:
+        blocks = _block_count(layer.loads, tile)
+        sm_s = padded_flop = 0.0
+        for wide, deep in ((first, layer.hidden), (layer.hidden, layer.width)):
+            ctas = blocks * ceil(wide / columns)
+            sm_s += _grouped_s(ctas, (tile, columns, deep), layer, chip, fitted)
+            padded_flop += ctas * 2.0 * tile * columns * deep
+        total_s = together_s(sm_s, memory_s, fitted.exponent)
+        if best is None or total_s < best[0]:
+            best = (total_s, sm_s, padded_flop, tile)
+    assert best is not None
+    _, sm_s, padded_flop, tile = best
+    moved = _streamed_bytes(layer, first)
+    missed = missed_ratio(moved, chip)
+    rate = chip.dram_reached_bytes_per_s * fitted.stream_ratio
+    stream_s = moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s)
+    sorted_s = fitted.fixed_s + layer.all_experts * fitted.expert_s
+    sorted_s += layer.streamed_rows * fitted.row_s
+    demand = Demand(
+        operations={layer.number.unit: padded_flop},
+        sm_s=sm_s,
         sm_bound=Bound.TENSOR,
-        memory_s=weight_bytes / (chip.dram_reached_bytes_per_s * fitted.memory_ratio),
-        fixed_s=fitted.fixed_s + rows * fitted.token_s,
-        dram_bytes=weight_bytes,
-        l2_bytes=2.0 * weight_bytes,
+        memory_s=memory_s,
+        fixed_s=sorted_s + stream_s,
+        dram_bytes=_weight_bytes(layer) + moved * missed,
+        l2_bytes=padded_flop / 64.0 + moved,
+        exponent=fitted.exponent,
     )
+    return demand, tile
+
+
+def _grouped_s(
+    ctas: float, block: tuple[int, int, int], layer: Layer, chip: Chip, fitted: Constants
+) -> float:
+    """Seconds of the SMs for one grouped product."""
+    tile, columns, depth = block
+    harmonic = 2.0 * tile * columns / (tile + columns)
+    reached = fitted.math_ratio * harmonic / (harmonic + fitted.edge_count)
+    peak = chip.flop_per_s(layer.number) / chip.sm_count
+    math_s = 2.0 * tile * columns * depth / (peak * reached)
+    alone_s = ceil(depth / STEP) * fitted.step_s
+    slots = chip.sm_count * fitted.resident_count
+    waves = max(ctas / slots, 1.0)
+    return max(waves * fitted.resident_count * math_s, waves * alone_s)
+
+
+def _block_count(loads: tuple[float, ...], tile: int) -> float:
+    return float(sum(ceil(load / tile) for load in loads))
+
+
+def _weight_bytes(layer: Layer) -> float:
+    matrix = layer.hidden * layer.width * layer.number.weight_bytes
+    return len(layer.loads) * layer.matrices * matrix
+
+
+def _streamed_bytes(layer: Layer, first: int) -> float:
+    """Rows written by the first product, activated, read by the second, written by it, summed."""
+    row = 2.0 * first + 2.0 * layer.width + 2.0 * layer.hidden
+    each = layer.number.activation_bytes
+    return (layer.streamed_rows * row + layer.tokens * layer.hidden) * each

@@ -18,8 +18,9 @@ from va100.units import US
 
 LAUNCH_S: Final = 2.3 * US
 """A kernel's start and end, and the ramp of its first CTAs."""
-MIXED_RATIO: Final = 0.916
-"""Of the reading rate where a stream is written as much as read: DRAM turns around."""
+MIXED_RATIO: Final = 0.93
+"""Of the reading rate where a stream is written as much as read: DRAM turns around.  Fitted to
+element-wise kernels (NEUSIGHT)."""
 WARM_RATIO: Final = 0.75
 """Share of L2 that a stream finds its data in."""
 OPERATION_RATIO: Final = 0.6
@@ -39,7 +40,8 @@ class Stream:
     operation_count: float = 0.0
     special_count: float = 0.0
     element_count: float = 0.0
-    row_count: int = 0
+    pass_ratio: float = 1.0
+    """Times that the bytes are moved, in effect, by kernels that go over a row more than once."""
     random_bytes: float = 0.0
     """Read in sectors at random, beyond ``read_bytes``."""
     warm: bool = False
@@ -81,7 +83,7 @@ def _dram_s(stream: Stream, chip: Chip) -> float:
     even = stream.read_bytes + stream.written_bytes
     mixed = min(stream.read_bytes, stream.written_bytes) / even * 2.0 if even else 0.0
     even_s = even / (rate * (1.0 - (1.0 - MIXED_RATIO) * mixed))
-    return even_s + stream.random_bytes / (rate * RANDOM_RATIO)
+    return even_s * stream.pass_ratio + stream.random_bytes / (rate * RANDOM_RATIO)
 
 
 def missed_ratio(footprint_bytes: float, chip: Chip) -> float:

@@ -30,6 +30,7 @@ from va100.perf.operators.tile_fits import (
     TileFit,
 )
 from va100.spec.model import MmaKind, Operation
+from va100.units import US
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +42,13 @@ ODD_RATIO: Final = 0.285
 """Speed of tensor-core kernels whose loads are narrower than 16 bytes, since rows of operands are
 not a multiple of that: of words where ``k`` is odd, which both operands suffer from, or ``n``; of
 less than words.  Fitted to sizes around 51,186, 14,282 and 300 (ELEUTHER)."""
+SPARSE_RATIO: Final = 0.56
+"""Of twice the dense rate by 2:4 sparse products: kernels come in fewer tiles, and metadata are
+loaded besides.  Fitted to three published products, of two versions of the library."""
+SPARSE_ROWS: Final = 32
+"""Rows that a sparse product's other operand is padded to a multiple of."""
+SPARSE_COPY_S: Final = 4.5 * US
+"""Each of the copies that pad the operand and cut the result.  Assumed: two launches' time."""
 L2_BOUND_RATIO: Final = 1.25
 """By how much L2 must hold a tile up before it is named as what does."""
 SHALLOW: Final = 128
@@ -139,10 +147,12 @@ def machine_of(chip: Chip, number: Format, sparse: bool) -> Machine:  # noqa: FB
     """
     peak = chip.flop_per_s(number, sparse=sparse)
     per_sm = peak / chip.sm_count / chip.clock_hz / 2.0
+    if sparse:
+        per_sm *= SPARSE_RATIO
     known = _A100.peak_flop_per_s.get(number.unit, 0.0) / _A100.sm_count / _A100.clock_hz / 2.0
     l2_ratio = (chip.l2_bytes_per_s / chip.sm_count) / (_A100.l2_bytes_per_s / _A100.sm_count)
     if known and chip.model_name != _A100.model_name:
-        dense = per_sm / (chip.sparse_ratio if sparse else 1.0)
+        dense = chip.flop_per_s(number) / chip.sm_count / chip.clock_hz / 2.0
         l2_ratio = max(l2_ratio, dense / known)
     return Machine(
         sm_count=chip.sm_count,
@@ -154,16 +164,22 @@ def machine_of(chip: Chip, number: Format, sparse: bool) -> Machine:  # noqa: FB
     )
 
 
-def quickest(product: Product, chip: Chip) -> Tiling:
-    """Time every tile and split, and take the one the library would."""
-    fit = fit_of(product)
+def quickest(product: Product, chip: Chip, fit: TileFit | None = None) -> Tiling:
+    """Time every tile and split, and take the one the library would.
+
+    Parameters
+    ----------
+    fit : TileFit, optional
+        Kind of kernel; the one for plain products without it.
+    """
+    fit = fit or fit_of(product)
     machine = machine_of(chip, product.number, product.sparse)
     work = Work(product, machine, fit, memory_bytes(product, machine, fit), aligned_ratio(product))
     ways = _ways(fit)
     timed = _timed(work, ways)
     best = int(np.argmin(np.where(_allowed(product, ways, fit), timed.choice, np.inf)))
     tiling = _picked(work, timed, ways, best)
-    if product.m * product.batch <= fit.vector_rows:
+    if product.m * product.batch <= fit.vector_rows and not product.sparse:
         return min(tiling, _vector(work))
     return tiling
 

@@ -1,0 +1,373 @@
+"""Instances on this host: one folder each, one shim each, behind what isolation there is.
+
+An instance's folder holds its disk (``home``) and one folder a start (``run-GENERATION``) with the
+shim's files; making that folder is what claims a start, so two dispatchers cannot both make it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from va100.cloud.drivers import procfs
+from va100.cloud.drivers.base import Assignment, Finished, Isolation, Phase, Reading, Status
+from va100.cloud.drivers.sandbox import Sandbox
+from va100.cloud.drivers.shim import write_whole
+from va100.errors import Conflict, NotFound, SetupError
+
+_TERMINAL: Final = re.compile(r"[0-9a-f]{8,64}")
+_MOST_TERMINALS: Final = 8
+_MOST_OUTPUT_BYTES: Final = 1 << 20
+
+
+class LocalDriver:
+    """Runs instances as programs of this host.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of all instances.
+    devices : callable
+        The variables with which an assignment's programs find exactly its GPU, given its home
+        folder as they see it.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        sandbox: Sandbox,
+        devices: Callable[[Assignment, str], Mapping[str, str]],
+        token: Callable[[int], str],
+    ) -> None:
+        self.root = root
+        self.sandbox = sandbox
+        self.devices = devices
+        self.token = token
+        self._busy: dict[str, tuple[float, float]] = {}
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def isolation(self) -> Isolation:
+        """How tenants are kept apart."""
+        return self.sandbox.isolation()
+
+    # ------------------------------------------------------------ life
+
+    def launch(self, assignment: Assignment) -> None:
+        """Start an instance, once a generation."""
+        isolation = self.isolation()
+        if not (isolation.isolates or assignment.trusted):
+            raise SetupError(
+                f"this host cannot keep tenants apart: {isolation.how}",
+                remedy="install bubblewrap, or trust the tenant",
+            )
+        folder = self.root / assignment.instance
+        run = folder / f"run-{assignment.generation}"
+        (folder / "home").mkdir(parents=True, exist_ok=True)
+        try:
+            run.mkdir()
+        except FileExistsError:
+            if (run / "order.json").exists():
+                return
+        self._furnish(folder, assignment)
+        environment = self._environment(folder, assignment)
+        argv, wrappers = self.sandbox.enclosed(
+            folder, assignment.name, assignment.command, environment
+        )
+        order = {
+            "argv": argv,
+            "wrappers": wrappers,
+            "environment": environment,
+            "cwd": str(folder / "home"),
+            "file_bytes": assignment.disk_bytes or (1 << 40),
+        }
+        write_whole(folder / "environment.json", environment)
+        write_whole(run / "order.json", order)
+        self._start_shim(run)
+
+    def _furnish(self, folder: Path, assignment: Assignment) -> None:
+        """Give an instance its user's entry and its template's files, once."""
+        home = self.sandbox.home(folder)
+        (folder / "passwd").write_text(f"tenant:x:1000:1000::{home}:/bin/bash\n", "utf-8")
+        (folder / "group").write_text("tenant:x:1000:\n", "utf-8")
+        for name, text in assignment.files.items():
+            path = folder / "home" / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, "utf-8")
+        if assignment.ssh_key:
+            keys = folder / "home" / ".ssh" / "authorized_keys"
+            keys.parent.mkdir(mode=0o700, exist_ok=True)
+            keys.write_text(assignment.ssh_key + "\n", "utf-8")
+
+    def _environment(self, folder: Path, assignment: Assignment) -> dict[str, str]:
+        home = self.sandbox.home(folder)
+        plain = {
+            "HOME": home,
+            "USER": "tenant",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "VA100_CACHE_DIR": f"{home}/.cache/va100",
+            "VA100_CLOUD_INSTANCE": assignment.instance,
+        }
+        return plain | dict(assignment.environment) | dict(self.devices(assignment, home))
+
+    def _start_shim(self, run: Path) -> None:
+        words = [sys.executable, "-m", "va100.cloud.drivers.shim", str(run)]
+        with (run / "shim.log").open("ab") as log:
+            _start_apart(words, log.fileno())
+
+    def status(self, instance: str, generation: int) -> Status:
+        """How an instance stands, by its shim's files."""
+        run = self.root / instance / f"run-{generation}"
+        if not (run / "order.json").exists():
+            return Status(phase=Phase.ABSENT)
+        ended = _read(run / "ended.json")
+        if ended is not None:
+            return Status(phase=Phase.EXITED, exit_code=int(ended["code"]))
+        running = _read(run / "running.json")
+        if running is None:
+            return Status(phase=Phase.STARTING)
+        if not procfs.is_alive(running["shim"], running["started"]):
+            ended = _read(run / "ended.json")  # it may have ended between the two looks
+            if ended is not None:
+                return Status(phase=Phase.EXITED, exit_code=int(ended["code"]))
+            self._sweep(running["child"])
+            return Status(phase=Phase.ABSENT)
+        return Status(phase=Phase.RUNNING, paused=(self.root / instance / "paused").exists())
+
+    def _sweep(self, child: int) -> None:
+        """Take what a shim that was killed left behind, if it did not die with it."""
+        for member in reversed(procfs.family(child)):
+            with contextlib.suppress(OSError):
+                if member.parent == 1 or member.pid != child:
+                    os.kill(member.pid, signal.SIGKILL)
+
+    def stop(self, instance: str, *, grace_s: float) -> None:
+        """Tell an instance's shims to end it, and them."""
+        del grace_s  # the shim's order has it
+        self._release_pause(instance)
+        for running in self._shims(instance):
+            with contextlib.suppress(OSError):
+                os.kill(running["shim"], signal.SIGTERM)
+        for path in (self.root / instance).glob("port-*.json"):
+            relay = _read(path)
+            if relay is not None and procfs.is_alive(relay["shim"], relay["started"]):
+                with contextlib.suppress(OSError):
+                    os.kill(relay["shim"], signal.SIGTERM)
+
+    def pause(self, instance: str) -> None:
+        """Stop an instance's programs where they are."""
+        (self.root / instance / "paused").touch()
+        for running in self._shims(instance):
+            for member in procfs.family(running["child"]):
+                with contextlib.suppress(OSError):
+                    os.kill(member.pid, signal.SIGSTOP)
+
+    def resume(self, instance: str) -> None:
+        """Let paused programs go on."""
+        self._release_pause(instance)
+
+    def _release_pause(self, instance: str) -> None:
+        mark = self.root / instance / "paused"
+        if mark.exists():
+            for running in self._shims(instance):
+                for member in procfs.family(running["child"]):
+                    with contextlib.suppress(OSError):
+                        os.kill(member.pid, signal.SIGCONT)
+            mark.unlink(missing_ok=True)
+
+    def remove(self, instance: str) -> None:
+        """Forget an instance, its disk included."""
+        shutil.rmtree(self.root / instance, ignore_errors=True)
+        self._busy.pop(instance, None)
+
+    def _shims(self, instance: str) -> list[dict[str, Any]]:
+        """Shims of an instance that run: its program's and its terminals'."""
+        found = []
+        for path in (self.root / instance).glob("*-*/running.json"):
+            running = _read(path)
+            if running is not None and procfs.is_alive(running["shim"], running["started"]):
+                found.append(running)
+        return found
+
+    # ------------------------------------------------------------ inside
+
+    def _inside(self, instance: str) -> int:
+        """A program inside an instance, to stand beside; and its folder."""
+        latest = sorted(
+            (self.root / instance).glob("run-*/running.json"),
+            key=lambda path: int(path.parent.name.removeprefix("run-")),
+        )
+        running = _read(latest[-1]) if latest else None
+        if running is None or not procfs.is_alive(running["shim"], running["started"]):
+            raise Conflict("nothing runs in it")
+        members = procfs.family(running["child"])
+        if not members:
+            raise Conflict("its program has just ended")
+        wrapped = 1 if self.isolation().isolates else 0
+        return members[min(wrapped, len(members) - 1)].pid
+
+    def _beside(self, instance: str, command: Sequence[str]) -> tuple[list[str], Path]:
+        folder = self.root / instance
+        environment = _read(folder / "environment.json") or {}
+        words = self.sandbox.joined(self._inside(instance), folder, command, environment)
+        return words, folder
+
+    def execute(self, instance: str, command: Sequence[str], *, timeout_s: float) -> Finished:
+        """Run a command inside a running instance."""
+        words, folder = self._beside(instance, command)
+        with subprocess.Popen(  # noqa: S603 -- what the tenant rents this for
+            words, cwd=folder / "home", env={"PATH": os.defpath}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        ) as child:  # fmt: skip
+            try:
+                output, errors = child.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                for member in reversed(procfs.family(child.pid)):
+                    with contextlib.suppress(OSError):
+                        os.kill(member.pid, signal.SIGKILL)
+                output, errors = child.communicate()
+                errors += f"\nended after {timeout_s:g} s\n".encode()
+        return Finished(
+            exit_code=child.returncode if child.returncode >= 0 else 128 - child.returncode,
+            output=output[-_MOST_OUTPUT_BYTES:],
+            errors=errors[-_MOST_OUTPUT_BYTES:],
+        )
+
+    def logs(self, instance: str, *, offset: int, limit: int) -> tuple[bytes, int]:
+        """What an instance's latest start printed."""
+        runs = sorted(
+            (self.root / instance).glob("run-*/log"),
+            key=lambda path: int(path.parent.name.removeprefix("run-")),
+        )
+        if not runs:
+            return b"", 0
+        return _piece(runs[-1], offset, limit)
+
+    def reading(self, instance: str) -> Reading | None:
+        """Figures of an instance's programs; the processor stands for the GPU that it plays."""
+        shims = self._shims(instance)
+        if not shims:
+            return None
+        members = [m for running in shims for m in procfs.family(running["child"])]
+        cpu_s = sum(member.cpu_s for member in members)
+        return Reading(
+            cpu_s=cpu_s,
+            memory_bytes=sum(member.memory_bytes for member in members),
+            busy_ratio=self._busy_ratio(instance, cpu_s),
+        )
+
+    def _busy_ratio(self, instance: str, cpu_s: float) -> float | None:
+        """Share of the time since the last reading; programs that ended take theirs with them."""
+        now_s = float(Path("/proc/uptime").read_text("utf-8").split()[0])
+        before = self._busy.get(instance)
+        self._busy[instance] = (now_s, cpu_s)
+        if before is None or now_s - before[0] < 0.5:
+            return None
+        return min(1.0, max(0.0, (cpu_s - before[1]) / (now_s - before[0])))
+
+    # ------------------------------------------------------------ terminals
+
+    def open_terminal(self, instance: str, *, columns: int, rows: int) -> str:
+        """Start a shell on a terminal inside an instance."""
+        folder = self.root / instance
+        if len(list(folder.glob("terminal-*"))) >= _MOST_TERMINALS:
+            self._forget_ended(folder)
+        if len(list(folder.glob("terminal-*"))) >= _MOST_TERMINALS:
+            raise Conflict(f"{_MOST_TERMINALS} terminals are open: end one first")
+        words, _ = self._beside(instance, ["/bin/bash", "-l"])
+        name = self.token(8)
+        run = folder / f"terminal-{name}"
+        run.mkdir()
+        order = {"argv": words, "environment": {"PATH": os.defpath}, "cwd": str(folder / "home"),
+                 "terminal": True, "columns": columns, "rows": rows}  # fmt: skip
+        write_whole(run / "order.json", order)
+        self._start_shim(run)
+        return name
+
+    def _forget_ended(self, folder: Path) -> None:
+        for run in folder.glob("terminal-*"):
+            if (run / "ended.json").exists():
+                shutil.rmtree(run, ignore_errors=True)
+
+    def _terminal(self, instance: str, terminal: str) -> Path:
+        run = self.root / instance / f"terminal-{terminal}"
+        if not _TERMINAL.fullmatch(terminal) or not run.is_dir():
+            raise NotFound("terminal", terminal)
+        return run
+
+    def terminal_output(
+        self, instance: str, terminal: str, *, offset: int, limit: int
+    ) -> tuple[bytes, int, bool]:
+        """What a terminal showed from an offset on."""
+        run = self._terminal(instance, terminal)
+        ended = (run / "ended.json").exists()
+        text, after = _piece(run / "log", offset, limit)
+        return text, after, ended and not text
+
+    def terminal_input(self, instance: str, terminal: str, keys: bytes) -> None:
+        """Type into a terminal."""
+        run = self._terminal(instance, terminal)
+        try:
+            pipe = os.open(run / "keys", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            raise Conflict("the terminal has not begun or has ended") from error
+        try:
+            os.write(pipe, keys)
+        finally:
+            os.close(pipe)
+
+    def port_address(self, instance: str, port: int) -> Path | None:
+        """The socket that leads to a port inside an instance; a relay is started for it."""
+        folder = self.root / instance
+        socket = folder / f"port-{port}.sock"
+        relay = _read(folder / f"port-{port}.json")
+        if relay is not None and procfs.is_alive(relay["shim"], relay["started"]):
+            return socket
+        inside = self._inside(instance)
+        words = [sys.executable, "-m", "va100.cloud.drivers.relay", str(folder), str(port)]
+        if self.isolation().isolates:
+            words = ["nsenter", "--target", str(inside), "--user", "--net",
+                     "--preserve-credentials", "--", *words]  # fmt: skip
+        socket.unlink(missing_ok=True)
+        with (folder / "relays.log").open("ab") as log:
+            _start_apart(words, log.fileno())
+        return socket
+
+
+def _start_apart(words: Sequence[str], output: int) -> None:
+    """Start one of our own programs so that it outlives us and is nobody's to wait for."""
+    package = Path(__file__).resolve().parents[3]
+    paths = os.pathsep.join([str(package), *(path for path in sys.path if path)])
+    subprocess.run(  # noqa: S603 -- our own program
+        ["setsid", "--fork", *words],  # noqa: S607 -- found where the system keeps it
+        env={"PYTHONPATH": paths, "PATH": os.defpath},
+        stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", check=True,
+    )  # fmt: skip
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _piece(path: Path, offset: int, limit: int) -> tuple[bytes, int]:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            text = file.read(limit)
+    except OSError:
+        return b"", offset
+    return text, offset + len(text)

@@ -1,0 +1,61 @@
+"""What Linux tells of programs: who started whom, for how long they ran, what they hold."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One running program."""
+
+    pid: int
+    parent: int
+    started: int
+    """Ticks since the host booted; with the number it names a program for good."""
+    cpu_s: float
+    memory_bytes: int
+    state: str
+
+
+def program(pid: int) -> Program | None:
+    """What there is to know of a program; none if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return Program(
+        pid=pid,
+        parent=int(fields[1]),
+        started=int(fields[19]),
+        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
+        memory_bytes=int(fields[21]) * _PAGE_BYTES,
+        state=fields[0],
+    )
+
+
+def is_alive(pid: int, started: int) -> bool:
+    """Whether the program of a number is the one that began at a tick, and still runs."""
+    found = program(pid)
+    return found is not None and found.started == started and found.state not in "ZX"
+
+
+def family(pid: int) -> list[Program]:
+    """A program and all that descend from it, parents first."""
+    children: dict[int, list[Program]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            found = program(int(entry))
+            if found is not None:
+                children.setdefault(found.parent, []).append(found)
+    first = program(pid)
+    members = [first] if first is not None else []
+    for member in members:
+        members.extend(children.get(member.pid, ()))
+    return members

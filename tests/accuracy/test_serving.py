@@ -1,0 +1,21 @@
+"""Serving times against published requests; fails past its budget."""
+
+from __future__ import annotations
+
+import statistics
+
+from tests.helpers.plan_requests import answers, table
+
+BUDGETS = {"vllm": 0.07, "tensorrt-llm": 0.12}
+"""Most median error: one table's own repeats differ by up to a factor of three."""
+
+
+def test_median_errors_keep_their_budgets_and_beat_the_roofline(shared):
+    found = list(answers(shared("data/measured")))
+    print(table(found))
+    for engine, budget in BUDGETS.items():
+        mine = [answer for answer in found if answer.engine == engine]
+        assert len(mine) >= 20
+        ours = statistics.median(answer.error for answer in mine)
+        assert ours <= budget, "\n" + table(found)
+        assert ours < statistics.median(answer.roofline_error for answer in mine)
