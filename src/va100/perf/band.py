@@ -25,8 +25,8 @@ class Family:
 
 
 STREAMS: Final = Family("one double a thread, by occupancy", 0.136)
-SMALL: Final = Family("small kernels in streams and graphs", 0.157)
-SGEMM: Final = Family("SGEMM, cuBLAS", 0.193)
+SMALL: Final = Family("small kernels in streams and graphs", 0.156)
+SGEMM: Final = Family("SGEMM, cuBLAS", 0.174)
 
 FAMILIES: Final[Mapping[Bound, Family]] = {
     Bound.DRAM: STREAMS,

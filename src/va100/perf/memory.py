@@ -24,9 +24,9 @@ L2_STORE_WEIGHT: Final = 1.75
 L2 (GPU-BENCHES, gpu-small-kernels); the read rate is measured apart."""
 
 
-SHARED_REQUEST_CYCLES: Final = 1.25
-"""Cycles of an SM that a request of shared memory takes besides arithmetic, which does not go on
-meanwhile; conflicts take as much again each.  Fitted to a third of 593 convolutions of shared tiles
+SHARED_REQUEST_CYCLES: Final = 0.25
+"""Cycles of an SM that a request of shared memory takes beyond its turns of the banks, all of them
+on top of arithmetic, which does not go on meanwhile.  Fitted to a third of 593 convolutions of shared tiles
 (autotune_convolution)."""
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8, "x1": 1, "x2": 2, "x4": 4}
 L1_LINE_CYCLES: Final = 0.75
@@ -54,6 +54,7 @@ class Traffic:
     l1_wavefront_count: float
     """128-byte passes through L1's data stage by global accesses."""
     shared_wavefront_count: float
+    shared_request_count: float
     shared_turn_count: float
     """Requests of shared memory, each as often as its bank conflicts make it; a wide one is one."""
     store_fraction: float
@@ -88,6 +89,7 @@ def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
         l2_bytes=l2_bytes,
         l1_wavefront_count=max(l1_bytes / sm.l1_line_bytes, counters.l1_lines * L1_LINE_CYCLES),
         shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
+        shared_request_count=counters.shared_requests,
         shared_turn_count=_shared_turns(counters),
         store_fraction=stored,
     )
@@ -122,7 +124,8 @@ def shared_cycles(flow: Traffic) -> float:
 
 def access_cycles(flow: Traffic) -> float:
     """Cycles of one SM for all accesses of the grid, beside arithmetic."""
-    return flow.l1_wavefront_count + flow.shared_turn_count * SHARED_REQUEST_CYCLES
+    shared = flow.shared_turn_count + flow.shared_request_count * SHARED_REQUEST_CYCLES
+    return flow.l1_wavefront_count + shared
 
 
 def atomic_s(counters: Counters, chip: ChipSpec, clock_hz: float) -> float:
