@@ -63,6 +63,7 @@ docs: setup  ## write the generated pages anew
 	$(BIN)/python tools/isa_coverage.py
 	$(BIN)/python tools/driver_tables/generate.py
 	$(BIN)/python tools/nvml_tables/generate.py
+	$(BIN)/python tools/nccl_tables/generate.py
 
 lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt; needs uv in .venv
 	$(LOCK) --upgrade requirements/build.in -o requirements/build.txt

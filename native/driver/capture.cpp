@@ -6,6 +6,7 @@
 
 #include "driver_api.h"
 #include "graph_params.h"
+#include "held.h"
 
 namespace va {
 
@@ -204,6 +205,7 @@ Stream::Stream() = default;
 
 // A capture outlives its streams, but the first one; their work still has to be joined.
 Stream::~Stream() {
+  forget_held(*this);
   if (!capturing_anywhere())
     return;
   const GraphLock lock;

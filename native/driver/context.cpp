@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "driver_api.h"
+#include "held.h"
 #include "objects.h"
 #include "settings.h"
 #include "va100/heap.h"
@@ -72,6 +73,7 @@ CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
 
 void wait_for(Context &context) {
   require_wait_allowed(context);
+  settle(context);
   log_join(context.tracks);
   flush_device_output();
   require_healthy(context);

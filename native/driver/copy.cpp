@@ -6,7 +6,9 @@
 #include "blocks.h"
 #include "capture.h"
 #include "driver_api.h"
+#include "fabric.h"
 #include "physical.h"
+#include "transfers.h"
 #include "va100/check.h"
 
 namespace va {
@@ -47,7 +49,12 @@ void require_range(const Side &side, uint64_t bytes) {
 
 void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   const Way way = way_between(to, from);
-  log_transfer(stream.track, stream.context->device->ordinal, bytes, way);
+  const int device = stream.context->device->ordinal;
+  if (way == Way::kBetweenDevices)
+    log_transfer_lasting(stream.track, device, bytes, way,
+                         peer_copy_s(device_holding(from), device_holding(to), bytes));
+  else
+    log_transfer(stream.track, device, bytes, way);
 }
 
 void use(Side side, unsigned *type, void **host, CUdeviceptr *device) {

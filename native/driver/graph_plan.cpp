@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph_exec.h"
+#include "held.h"
 #include "modules.h"
 #include "va100/check.h"
 
@@ -234,6 +235,17 @@ struct Runner {
   void operator()(ConditionalWork &work) const { run_conditional(work, step, lane); }
 };
 
+// Work of other libraries that waits for other threads holds its lane; only more of the kind may
+// be told of meanwhile.
+void settle_step(const Plan &plan, const Step &step) {
+  const auto *const host = std::get_if<HostWork>(&step.work);
+  if (host && is_trusted(host->call))
+    return;
+  settle(*step.lane);
+  for (const size_t need : step.needs)
+    settle(*plan.steps[need].lane);
+}
+
 std::shared_ptr<Moment> recorded(const Stream &stream) {
   auto moment = std::make_shared<Moment>();
   log_record(stream.track, moment);
@@ -264,6 +276,7 @@ void run_plan(Plan &plan, Stream &outer) {
     for (const size_t need : step.needs)
       if (plan.steps[need].lane != step.lane)
         log_wait(step.lane->track, done[need]);
+    settle_step(plan, step);
     if (step.enabled)
       std::visit(Runner{step, *step.lane}, step.work);
     if (step.awaited)
@@ -271,6 +284,7 @@ void run_plan(Plan &plan, Stream &outer) {
   }
   for (const size_t end : plan.ends)
     log_wait(outer.track, done[end]);
+  pass_held(plan.lanes, outer);
 }
 
 Step *step_of(Plan &plan, CUgraphNode node) {

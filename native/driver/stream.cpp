@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "driver_api.h"
 #include "green.h"
+#include "held.h"
 #include "objects.h"
 #include "settings.h"
 #include "va100/check.h"
@@ -89,6 +90,12 @@ std::unique_ptr<Stream> make_stream(Context &context, unsigned flags, int priori
 }
 
 Stream &stream_of(CUstream handle) {
+  Stream &stream = stream_unsettled(handle);
+  settle(stream);
+  return stream;
+}
+
+Stream &stream_unsettled(CUstream handle) {
   if (!handle)
     handle = PerThreadStream::active() ? kPerThread : kLegacy;
   if (handle == kLegacy)
@@ -104,6 +111,9 @@ Stream &stream_of(CUstream handle) {
 void run_host_call(Stream &stream, CUhostFn call, void *data) {
   flush_device_output();
   log_seen(stream.track); // the host's side may tell others that it was called
+  if (!is_trusted(call))
+    settle(stream);
+  const RunningHost running(stream);
   const std::lock_guard<std::recursive_mutex> lock(stream.order);
   call(data);
 }
@@ -120,6 +130,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   Stream *const stream = started().streams.find(handle);
   if (!stream)
     return CUDA_ERROR_INVALID_HANDLE;
+  settle(*stream);
   {
     const std::lock_guard<std::mutex> lock(stream->context->mutex);
     stream->context->streams.erase(stream);

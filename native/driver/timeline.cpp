@@ -8,6 +8,7 @@
 
 #include "compiler.h"
 #include "objects.h"
+#include "transfers.h"
 #include "va100/check.h"
 #include "va100/driver.h"
 
@@ -20,8 +21,7 @@ constexpr size_t kKeepLaunches = 1u << 19;
 constexpr size_t kResolveAfter = 1u << 16;
 constexpr size_t kKeepKnown = 1u << 16;
 
-// What a copy costs before its first byte, and what copies between devices reach.
-constexpr double kNvlinkBytesPerSecond = 270e9;
+// What a copy costs before its first byte; what joins two devices is fabric.h's to know.
 constexpr double kCopyFloorSeconds = 1.5e-6;
 
 enum class What { kLaunch, kTransfer, kGap, kRecord, kWait, kJoin };
@@ -232,8 +232,6 @@ double transfer_s(int device, uint64_t bytes, Way way) {
     rate = model.pcie_copy_bytes_per_s;
   else if (way == Way::kWithinDevice)
     rate = model.copy_bytes_per_s / 2; // read and written
-  else if (way == Way::kBetweenDevices)
-    rate = kNvlinkBytesPerSecond;
   return kCopyFloorSeconds + size / rate;
 }
 
@@ -303,6 +301,11 @@ void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
 }
 
 void log_transfer(const std::shared_ptr<Track> &track, int device, uint64_t bytes, Way way) {
+  log_transfer_lasting(track, device, bytes, way, transfer_s(device, bytes, way));
+}
+
+void log_transfer_lasting(const std::shared_ptr<Track> &track, int device, uint64_t bytes, Way way,
+                          double seconds) {
   tell_checker(*track);
   if (way == Way::kHostToHost)
     return;
@@ -311,7 +314,7 @@ void log_transfer(const std::shared_ptr<Track> &track, int device, uint64_t byte
   transfer.device = static_cast<uint32_t>(device);
   transfer.stream = track->id;
   transfer.bytes = bytes;
-  transfer.duration_s = transfer_s(device, bytes, way);
+  transfer.duration_s = seconds;
   uint64_t serial;
   {
     Log &l = log();

@@ -131,8 +131,10 @@ def _serve(args: argparse.Namespace) -> int:
     import uvicorn  # noqa: PLC0415
 
     from va100.cloud.api.app import create_app  # noqa: PLC0415
+    from va100.cloud.web.console import add_console  # noqa: PLC0415
 
     app = create_app(_site(args, nodes), version=version.VERSION)
+    add_console(app)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False,
                             timeout_graceful_shutdown=10)  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])

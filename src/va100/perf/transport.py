@@ -132,7 +132,7 @@ def choose(shape: Shape, ring: Ring) -> Choice:
         (reckoned, algorithm, protocol)
         for algorithm in _algorithms(shape)
         for protocol in _PROTOCOLS
-        if (reckoned := _reckoned_s(shape, ring, algorithm, protocol)) is not None
+        if (reckoned := reckoned_s(shape, ring, algorithm, protocol)) is not None
     ]
     _, algorithm, protocol = min(ways, key=_reckoned)
     return Choice(algorithm, protocol)
@@ -154,7 +154,7 @@ def _p2p_protocol(shape: Shape, ring: Ring) -> Protocol:
     return Protocol.LL if true_ll_s(shape, ring) < true_simple_s(shape, ring) else Protocol.SIMPLE
 
 
-def _reckoned_s(shape: Shape, ring: Ring, algorithm: Algorithm, protocol: Protocol) -> float | None:
+def reckoned_s(shape: Shape, ring: Ring, algorithm: Algorithm, protocol: Protocol) -> float | None:
     """Seconds as NCCL reckons them; none where it would not take that way."""
     if protocol is Protocol.LL128 and ring.hop is not Hop.NVLINK:
         return None

@@ -250,7 +250,8 @@ def estimate(
         raise ValueError(f"q_len {q_len} is more than kv_len {kv_len}, which counts new tokens too")
     if library not in LIBRARIES:
         raise ValueError(f"library {library!r} is not one of {', '.join(LIBRARIES)}")
-    number = find_format(dtype)
+    number, target = find_format(dtype), find_chip(chip)
+    target.flop_per_s(number)  # refuses what the chip lacks, also where memory alone decides
     shape = Shape(
         batch=batch,
         q_len=q_len,
@@ -265,13 +266,14 @@ def estimate(
         shared_values=shared == 1 and width < head_dim,
         backward=backward,
     )
-    return _estimate(shape, find_chip(chip), LIBRARIES[library])
+    return _estimate(shape, target, library)
 
 
-def _estimate(shape: Shape, chip: Chip, fitted: Constants) -> AttentionEstimate:
+def _estimate(shape: Shape, chip: Chip, library: str) -> AttentionEstimate:
+    fitted = LIBRARIES[library]
     decode = shape.q_len < FEW_QUERIES and not shape.backward
     demand, ctas, split = (_decode if decode else _prefill)(shape, chip, fitted)
-    family = bands.DECODE if decode else bands.PREFILL
+    family = (bands.DECODE if decode else bands.PREFILL)[library]
     return AttentionEstimate(
         **filled(demand, chip, family, shape.flop_count),  # type: ignore[arg-type]
         phase="decode" if decode else "prefill",

@@ -272,7 +272,7 @@ def _by_channel(layer: Layer, chip: Chip) -> Demand:
     stream = Stream(
         read_bytes=layer.input_bytes + layer.weight_bytes,
         written_bytes=layer.output_bytes,
-        operation_count=2.0 * points * layer.ksize**2,
+        operation_count=points * layer.ksize**2,
         element_count=points,
     )
     return stream_demand(stream, chip)

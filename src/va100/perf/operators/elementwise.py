@@ -132,7 +132,8 @@ def estimate(
         warm=warm,
     )
     demand = launched(stream_demand(stream, target), launch, target)
-    fields = filled(demand, target, bands.VECTOR, count * kind.operation_count)
+    family = bands.BY_ROW if kind.short_row_ratio > 1.0 else bands.VECTOR
+    fields = filled(demand, target, family, count * kind.operation_count)
     return ElementwiseEstimate(
         **fields,  # type: ignore[arg-type]
         bytes_per_s=stream.moved_bytes / float(fields["time_s"]),  # type: ignore[arg-type]

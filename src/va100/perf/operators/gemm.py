@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from va100.perf.operators import bands
+from va100.perf.operators.bands import Family
 from va100.perf.operators.chips import DEFAULT, Chip, find_chip
 from va100.perf.operators.estimates import OperatorEstimate, filled
 from va100.perf.operators.formats import find_format
@@ -81,11 +82,9 @@ def estimate(
 def _estimate(
     product: Product, tiling: Tiling, chip: Chip, launch: str, notes: tuple[str, ...]
 ) -> GemmEstimate:
-    family = bands.GEMM_PACKED if product.number.weight_only else bands.GEMM
     kernels = 3 if notes else 1
     demand = launched(demand_of(product, tiling, chip), launch, chip, kernels)
-    family = bands.GEMM_SPARSE if product.sparse else family
-    fields = filled(demand, chip, family, product.flop_count, notes)
+    fields = filled(demand, chip, _family(product), product.flop_count, notes)
     return GemmEstimate(
         **fields,  # type: ignore[arg-type]
         tile=(tiling.rows, tiling.columns),
@@ -93,6 +92,20 @@ def _estimate(
         cta_count=tiling.cta_count,
         wave_count=tiling.wave_count,
     )
+
+
+def _family(product: Product) -> Family:
+    """Measured products that this one is like; formats that were not measured have the widest."""
+    number = product.number
+    if product.sparse:
+        return bands.SPARSE
+    if number.weight_only:
+        return bands.PACKED8 if number.weight_bytes == 1.0 else bands.PACKED4
+    if number.activation_bytes < 2.0:
+        return bands.EIGHT_BIT if number.name == "int8" else bands.UNMEASURED
+    if number.on_tensor_cores:
+        return bands.PRODUCTS if number.activation_bytes == 2.0 else bands.UNMEASURED
+    return bands.ORDINARY if product.batch == 1 else bands.ORDINARY_BATCHED
 
 
 def padded(tiling: Tiling) -> Tiling:

@@ -238,7 +238,7 @@ def estimate(
         matrices=3 if gated else 2,
         number=number,
     )
-    return _estimate(layer, find_chip(chip), fitted)
+    return _estimate(layer, find_chip(chip), kernels)
 
 
 def busiest(tokens: int, topk: int, experts: int, ep: int, skew: float) -> tuple[float, ...]:
@@ -256,12 +256,25 @@ def busiest(tokens: int, topk: int, experts: int, ep: int, skew: float) -> tuple
     least = 1.0 if routed > experts else 0.01
     shares = [(rank + 0.5) / experts for rank in range(experts)]
     weights = [_quantile(share, skew, least, max(most, 1.1)) for share in shares]
-    total = sum(weights)
-    loads = [min(weight * routed / total, float(tokens)) for weight in weights]
+    loads = _dealt_out(weights, routed, float(tokens))
     step = _stride(experts)
     dealt = [loads[(rank * step) % experts] for rank in range(experts)]
     groups = [dealt[start : start + local] for start in range(0, experts, local)]
     return _arrived(max(groups, key=sum))
+
+
+def _dealt_out(weights: list[float], routed: float, most: float) -> list[float]:
+    """Rows by weight, none above ``most``: what an expert cannot take, the others share."""
+    if routed >= most * len(weights):
+        return [most] * len(weights)
+    full = 0
+    falling = sorted(weights, reverse=True)
+    rest = sum(falling)
+    while falling[full] * (routed - full * most) > most * rest:
+        rest -= falling[full]
+        full += 1
+    each = (routed - full * most) / rest
+    return [min(weight * each, most) for weight in weights]
 
 
 def _arrived(loads: list[float]) -> tuple[float, ...]:
@@ -290,13 +303,13 @@ def _stride(experts: int) -> int:
     return step
 
 
-def _estimate(layer: Layer, chip: Chip, fitted: Constants) -> MoeEstimate:
+def _estimate(layer: Layer, chip: Chip, library: str) -> MoeEstimate:
     rows = sum(layer.loads)
     matrix = layer.hidden * layer.width
     flop_count = 2.0 * rows * layer.matrices * matrix
-    demand, tile = demand_of(layer, chip, fitted)
+    demand, tile = demand_of(layer, chip, LIBRARIES[library])
     return MoeEstimate(
-        **filled(demand, chip, bands.MOE, flop_count),  # type: ignore[arg-type]
+        **filled(demand, chip, bands.MOE[library], flop_count),  # type: ignore[arg-type]
         active_experts=float(len(layer.loads)),
         routed_rows=rows,
         weight_bytes=_weight_bytes(layer),

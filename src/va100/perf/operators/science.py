@@ -74,6 +74,7 @@ PAIR_RATIO: Final = 0.35
 """Operations of one pair of atoms within reach, and the share of the peak: neighbours are gathered,
 and lanes beyond reach idle.  Assumed."""
 HPL_BLOCK: Final = 1024
+HPL_ALIGNED: Final = 128
 HPL_OTHER_RATIO: Final = 0.08
 """Of the time beside the updates: panels, swaps, broadcasts.  Assumed."""
 
@@ -211,7 +212,7 @@ def _hpl(sizes: Mapping[str, int], dtype: str, chip: Chip) -> Asked:
     """Dense elimination on one chip: updates as products, block by block."""
     n = sizes["n"]
     number = find_format(dtype)
-    half = max(n * 10 // 19, 1)
+    half = max(n * 10 // 19 // HPL_ALIGNED * HPL_ALIGNED, 1)
     product = Product(m=half, n=half, k=min(HPL_BLOCK, n), batch=1, number=number)
     tiling = quickest(product, chip)
     flop_count = 2.0 / 3.0 * float(n) ** 3

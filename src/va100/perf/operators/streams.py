@@ -38,6 +38,7 @@ class Stream:
     read_bytes: float
     written_bytes: float
     operation_count: float = 0.0
+    """Instructions: a multiply-add is one."""
     special_count: float = 0.0
     element_count: float = 0.0
     pass_ratio: float = 1.0
@@ -65,7 +66,7 @@ def stream_demand(stream: Stream, chip: Chip) -> Demand:
     math_s = stream.operation_count / (fp32 * OPERATION_RATIO) + special_s
     return Demand(
         operations={
-            Operation.FP32_FMA: stream.operation_count,
+            Operation.FP32_FMA: 2.0 * stream.operation_count,
             Operation.SPECIAL: stream.special_count,
         },
         sm_s=math_s,

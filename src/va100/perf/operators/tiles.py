@@ -187,7 +187,7 @@ def quickest(product: Product, chip: Chip, fit: TileFit | None = None) -> Tiling
 def aligned_ratio(product: Product) -> float:
     """Speed that rows of an odd size leave to the tensor cores."""
     number = product.number
-    if not number.on_tensor_cores:
+    if not number.on_tensor_cores or number.unit is MmaKind.FP64:
         return 1.0
     inner = _power_of_two(product.k * number.activation_bytes)
     outer = _power_of_two(product.n * number.result_bytes)
