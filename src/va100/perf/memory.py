@@ -24,14 +24,18 @@ L2_STORE_WEIGHT: Final = 1.75
 L2 (GPU-BENCHES, gpu-small-kernels); the read rate is measured apart."""
 
 
-SHARED_REQUEST_CYCLES: Final = 0.25
+SHARED_REQUEST_CYCLES: Final = 0.5
 """Cycles of an SM that a request of shared memory takes beyond its turns of the banks, all of them
-on top of arithmetic, which does not go on meanwhile.  Fitted to a third of 593 convolutions of shared tiles
-(autotune_convolution)."""
+on top of arithmetic, which does not go on meanwhile.  Fitted to a third of 593 convolutions of
+shared tiles (autotune_convolution)."""
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8, "x1": 1, "x2": 2, "x4": 4}
-L1_LINE_CYCLES: Final = 0.75
-"""Cycles of an SM for each line that a global access asks L1 for.  Fitted to convolutions that read
-L1 (autotune_convolution)."""
+L1_LINE_CYCLES: Final = 0.8
+"""Cycles of an SM for each line that a global access asks L1 for, likewise on top of arithmetic as
+far as two lines a request.  Fitted to convolutions that read L1 and to conversions of bytes beside
+loads of them (autotune_convolution, autotune_dedispersion)."""
+_LINES_AT_ONCE: Final = 2.0
+"""Lines of a request that keep arithmetic waiting; more than those only keep L1 busy.  Assumed from
+L1's rate in wide loads, 126 bytes a cycle (GPU-BENCHES, gpu-cache)."""
 
 
 class Residency(Enum):
@@ -53,6 +57,8 @@ class Traffic:
     l2_bytes: float
     l1_wavefront_count: float
     """128-byte passes through L1's data stage by global accesses."""
+    l1_line_count: float
+    """Lines they ask for, two of a request at most."""
     shared_wavefront_count: float
     shared_request_count: float
     shared_turn_count: float
@@ -83,12 +89,14 @@ def traffic(counters: Counters, chip: ChipSpec) -> Traffic:
     if 0 < counters.observed_cta_count == counters.cta_count:
         moved = counters.dram_read_sectors + counters.dram_write_sectors
         dram_bytes = moved * sm.sector_bytes
+    lines = counters.l1_lines or l1_bytes / sm.l1_line_bytes
     return Traffic(
         dram_bytes=dram_bytes,
         held_bytes=min(l2_bytes, footprint),
         l2_bytes=l2_bytes,
         l1_wavefront_count=max(l1_bytes / sm.l1_line_bytes, counters.l1_lines * L1_LINE_CYCLES),
         shared_wavefront_count=max(counters.shared_wavefronts, counters.shared_requests),
+        l1_line_count=min(lines, _LINES_AT_ONCE * counters.global_requests),
         shared_request_count=counters.shared_requests,
         shared_turn_count=_shared_turns(counters),
         store_fraction=stored,
@@ -123,9 +131,9 @@ def shared_cycles(flow: Traffic) -> float:
 
 
 def access_cycles(flow: Traffic) -> float:
-    """Cycles of one SM for all accesses of the grid, beside arithmetic."""
+    """Cycles of one SM for all accesses of the grid, on top of arithmetic."""
     shared = flow.shared_turn_count + flow.shared_request_count * SHARED_REQUEST_CYCLES
-    return flow.l1_wavefront_count + shared
+    return flow.l1_line_count * L1_LINE_CYCLES + shared
 
 
 def atomic_s(counters: Counters, chip: ChipSpec, clock_hz: float) -> float:
