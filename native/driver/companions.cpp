@@ -28,7 +28,7 @@ bool is_open(const std::string &name) {
 
 void open_linker(const std::string &folder, const std::string &name) {
   if (!is_open(name))
-    dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+    dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 // An NVRTC that compiles with NVIDIA's, which lies at a path.

@@ -10,7 +10,6 @@ import pytest
 
 from tests.helpers.linked_texts import CALLEE, CALLER
 from tests.helpers.ptx_trees import HEADER
-from va100.gpu.native import COMPANIONS, NATIVE_DIR
 
 CLIENTS = Path(__file__).parent / "clients"
 LIMIT_S = 300
@@ -34,15 +33,6 @@ MULTIPLY = """
 def run(*words):
     command = [sys.executable, "-m", "va100.cli", "run", "--quiet", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-
-
-@pytest.mark.skipif(
-    not all((NATIVE_DIR / name).exists() for name in COMPANIONS),
-    reason="the companions are not built",
-)
-def test_a_script_finds_an_nvjitlink_that_links_nothing():
-    outcome = run(CLIENTS / "nvjitlink_client.py")
-    assert outcome.stdout == "12 1\n13 1\n", outcome.stderr
 
 
 def test_cuda_core(tmp_path):

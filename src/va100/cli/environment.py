@@ -15,6 +15,7 @@ from va100.gpu.native import (
     PTXAS,
     XLA_DIR,
     library,
+    nvjitlinks,
     nvrtcs,
     runtimes,
     xla_companions,
@@ -26,6 +27,9 @@ ASSEMBLER: Final = "TRITON_PTXAS_PATH"
 """Where Triton looks for its assembler."""
 COMPILERS: Final = "VA100_NVRTC"
 """Where the native core finds the NVRTCs that its own compile with, in processes started later."""
+
+LINKER: Final = "VA100_NVJITLINK"
+"""Where our nvJitLink finds NVIDIA's, which turns LTO-IR into PTX."""
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
@@ -73,6 +77,9 @@ def additions(settings: Settings) -> dict[str, str]:
     if PTXAS.exists():
         added[ASSEMBLER] = str(PTXAS)
     added[COMPILERS] = ":".join(str(path) for path in nvrtcs())
+    linker = next(nvjitlinks(), None)
+    if linker is not None:
+        added[LINKER] = str(linker)
     nvcc = find_program("nvcc", settings)
     if nvcc is not None:
         added["VA100_NVCC"] = str(nvcc.absolute())

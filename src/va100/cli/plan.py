@@ -7,12 +7,20 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from va100.cli import plan_cost, plan_mix, plan_serve, plan_train, plan_work
+from va100.cli import (
+    plan_compare,
+    plan_cost,
+    plan_mix,
+    plan_serve,
+    plan_train,
+    plan_work,
+)
 from va100.errors import PlanError
 
 MISUSED: Final = 2
 
 _RUNS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "compare": plan_compare.run,
     "cost": plan_cost.run,
     "mix": plan_mix.run,
     "recsys": plan_work.run_recsys,
@@ -40,6 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     plan_work.add_science(kinds)
     plan_cost.add_parser(kinds)
     plan_mix.add_parser(kinds)
+    plan_compare.add_parser(kinds)
 
 
 def run(args: argparse.Namespace) -> int:

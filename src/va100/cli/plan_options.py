@@ -9,7 +9,11 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from va100.errors import PlanError
+from va100.plan.html import plain_page
 
 FITS, DOES_NOT_FIT = 0, 1
 
@@ -65,14 +69,40 @@ def share(text: str) -> float:
     return value
 
 
-def print_document(args: argparse.Namespace, document: Mapping[str, Any], text: str) -> None:
-    """Print an answer in the form asked for."""
+def print_document(
+    args: argparse.Namespace, document: Mapping[str, Any], text: str, page: str | None = None
+) -> None:
+    """Print an answer in the form asked for, and write its report where one is wanted.
+
+    Raises
+    ------
+    PlanError
+        The report cannot be written.
+    """
+    if args.html:
+        write_file(args.html, page or plain_page(f"va100 plan {args.work}", document))
     if args.json:
         print(json.dumps(document, indent=2))
     elif args.csv:
         sys.stdout.write(csv_text(document))
     else:
         print(text)
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a report.
+
+    Raises
+    ------
+    PlanError
+        It cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PlanError(
+            f"{path}: cannot be written: {error.strerror}", hint="give another"
+        ) from error
 
 
 def csv_text(document: Mapping[str, Any]) -> str:

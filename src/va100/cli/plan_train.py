@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from va100.cli.plan_options import (
     positive,
     print_document,
     progress_bar,
+    write_file,
 )
 from va100.errors import PlanError
 from va100.plan.budget import (
@@ -24,12 +26,15 @@ from va100.plan.budget import (
     BudgetOptions,
     budget_of,
 )
+from va100.plan.html import train_page
 from va100.plan.layers import Place
 from va100.plan.machine import Machine, find_machine
 from va100.plan.models.files import read_model
 from va100.plan.prices import price_of
-from va100.plan.search import search_plans, smallest_fitting
+from va100.plan.search import smallest_fitting
 from va100.plan.stacks import MEGATRON_CORE, MEGATRON_LM, STACKS, Attention, Stack
+from va100.plan.step_trace import step_trace
+from va100.plan.sweep import PLACES, Where, sweep_plans
 from va100.plan.train_report import train_document, train_text
 from va100.plan.training import TrainEstimate, estimate_training
 from va100.plan.training_options import OPTIMIZERS, PRECISIONS, Recompute, TrainOptions
@@ -57,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_numeric_options(parser)
     _add_run_options(parser)
     add_output_options(parser)
+    parser.add_argument("--trace", metavar="FILE", help="also write one step as a Chrome trace")
 
 
 def _add_parallel_options(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +106,12 @@ def _add_parallel_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--search", action="store_true", help="try all ways on these nodes and show the best"
+    )
+    group.add_argument(
+        "--workers", type=count, default=1, metavar="N", help="processes of --search here"
+    )
+    group.add_argument(
+        "--on", choices=PLACES, default="here", help="where --search runs (default: %(default)s)"
     )
 
 
@@ -174,10 +186,17 @@ def run(args: argparse.Namespace) -> int:
         return _search(args, model, options, machine)
     estimate = estimate_training(model, options, machine, args.nodes or 0)
     document = _document(args, estimate)
+    if args.trace:
+        write_file(args.trace, json.dumps(step_trace(estimate)))
     if estimate.fits:
-        print_document(args, document, train_text(document))
+        page = _page(args, estimate, document) if args.html else None
+        print_document(args, document, train_text(document), page)
         return FITS
     return _refuse(args, estimate, document)
+
+
+def _page(args: argparse.Namespace, estimate: TrainEstimate, document: dict[str, Any]) -> str:
+    return train_page(estimate, document, price_of(estimate.machine, args.usd_per_gpu_h))
 
 
 def _options(args: argparse.Namespace, model: Transformer, machine: Machine) -> TrainOptions:
@@ -290,7 +309,9 @@ def _search(
     args: argparse.Namespace, model: Transformer, base: TrainOptions, machine: Machine
 ) -> int:
     gpus = args.nodes * machine.gpus_per_node if args.nodes else base.gpus
-    found = search_plans(model, base, machine, gpus, progress=progress_bar)
+    (found,) = sweep_plans(
+        model, base, machine, [gpus], where=Where(args.on, args.workers), progress=progress_bar
+    )
     if not found.tried:
         raise PlanError(
             f"no way to train {model.name} on {gpus} GPUs with --global-batch {base.global_batch}",
@@ -309,7 +330,8 @@ def _search(
     }
     lines = [f"{found.tried} plans on {gpus} GPUs, {found.fitting} fit; the quickest:"]
     lines += [f"  {e.step_s:9.4g} s  {e.mfu:6.1%} MFU  {flags_of(e)}" for e in found.best]
-    print_document(args, whole, train_text(documents[0]) + "\n\n" + "\n".join(lines))
+    page = _page(args, found.best[0], documents[0]) if args.html else None
+    print_document(args, whole, train_text(documents[0]) + "\n\n" + "\n".join(lines), page)
     return FITS
 
 

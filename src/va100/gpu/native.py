@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from va100.errors import SetupError
 NATIVE_DIR: Final = Path(__file__).resolve().parent.parent / "_native"
 LIBRARY_NAME: Final = "libcuda.so.1"
 COMPANIONS: Final = ("libnvJitLink.so.12", "libnvJitLink.so.13")
-"""Libraries that stand where NVIDIA's would, whose machine code cannot be run."""
+"""Linkers that stand where NVIDIA's would, whose machine code cannot be run."""
 RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 """The CUDA runtimes, under the names that programs linked with ``-cudart shared`` ask for."""
 PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
@@ -33,6 +33,11 @@ _NVRTC: Final = {
     "libnvrtc.so.13": Path("nvidia", "cu13", "lib"),
 }
 """Where NVIDIA's packages keep NVRTC below a folder of packages."""
+_NVJITLINK: Final = {
+    "libnvJitLink.so.13": Path("nvidia", "cu13", "lib"),
+    "libnvJitLink.so.12": Path("nvidia", "nvjitlink", "lib"),
+}
+"""Where they keep nvJitLink, the newest first."""
 
 
 @functools.cache
@@ -60,7 +65,7 @@ def companions() -> tuple[ctypes.CDLL, ...]:
     Those that were not built are left out, and the NVRTCs that NVIDIA's packages do not bring.
     """
     paths = [NATIVE_DIR / name for name in COMPANIONS]
-    opened = [ctypes.CDLL(str(p), mode=ctypes.RTLD_GLOBAL) for p in paths if p.exists()]
+    opened = [ctypes.CDLL(str(path)) for path in paths if path.exists()]
     return (*opened, *_compilers())
 
 
@@ -96,7 +101,16 @@ def _compilers() -> Iterator[ctypes.CDLL]:
 
 def nvrtcs() -> Iterator[Path]:
     """NVIDIA's NVRTCs, one a major version, where this Python finds its packages."""
-    for name, folder in _NVRTC.items():
+    yield from _installed(_NVRTC)
+
+
+def nvjitlinks() -> Iterator[Path]:
+    """NVIDIA's nvJitLinks, the newest first; ours has them turn LTO-IR into PTX."""
+    yield from _installed(_NVJITLINK)
+
+
+def _installed(libraries: Mapping[str, Path]) -> Iterator[Path]:
+    for name, folder in libraries.items():
         places = (Path(entry or ".", folder, name) for entry in sys.path)
         found = next((place for place in places if place.exists()), None)
         if found is not None:

@@ -152,7 +152,7 @@ class TestFiles:
             ),
             ("types:\n  a100-sxm4-80gb:\n    inventory: 1\njobs:\n  - name: a\n", "wants nothing"),
             (
-                "slots: {day: 10}\ntypes:\n  a100-sxm4-80gb:\n    inventory: 1\njobs:\n  - name: a\n",
+                "slots: {day: 10}\ntypes:\n  l4:\n    inventory: 1\njobs:\n  - name: a\n",
                 "slots have 10 hours",
             ),
             (
