@@ -50,6 +50,7 @@ from va100.jit.supply import Supply
 from va100.jit.symbols import global_ordinals
 from va100.ptx.program import Function, PtxModule
 from va100.ptx.types import Space
+from va100.ptx.waits import looped_instructions
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig, Sampling
 
 _LARGE: Final = 4000
@@ -373,16 +374,24 @@ class JitEngine:
         )
 
     def _merged(self, module: PtxModule, kernel: str, loads: int | None) -> float:
-        """Part of a kernel's loads that its machine code has; 1 where functions are called."""
+        """Part of a kernel's loads that its machine code has.
+
+        1 where functions are called or loads are in loops, of which machine code may have another
+        number of copies.
+        """
         layout = self.layout(module, kernel)
         if not loads or len(layout.functions) > 1:
             return 1.0
         flow = layout.flows[kernel]
-        written = sum(
-            operation.opcode == "ld" and operation.space in (Space.GLOBAL, Space.GENERIC)
-            for operation in flow.operations
-        )
-        return min(loads / written, 1.0) if written else 1.0
+        written = [
+            index
+            for index, operation in enumerate(flow.operations)
+            if operation.opcode == "ld" and operation.space in (Space.GLOBAL, Space.GENERIC)
+        ]
+        looped = looped_instructions(flow)
+        if not written or any(index in looped for index in written):
+            return 1.0
+        return min(loads / len(written), 1.0)
 
     def _machine_code(self, module: PtxModule, kernel: str, block: Dim3) -> _Code:
         """Code that every context a module is loaded into shares."""

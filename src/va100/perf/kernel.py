@@ -250,7 +250,7 @@ def _parts(
     active_sm_count = min(ctas, chip.sm_count)
     on_chip = {
         Bound.DRAM: memory.dram_s(flow, chip, residency),
-        Bound.L2: memory.l2_s(flow, active_sm_count, chip, clock_hz),
+        Bound.L2: memory.l2_s(flow, active_sm_count, chip, clock_hz, residency),
         Bound.ATOMIC: memory.atomic_s(counters, chip, clock_hz),
     }
     return parts + [Part(bound=bound, duration_s=seconds) for bound, seconds in on_chip.items()]

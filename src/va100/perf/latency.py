@@ -48,9 +48,12 @@ def shortest_cycles(chip: ChipSpec) -> float:
     return CTA_CYCLES + l2_cycles(chip)
 
 
-def l2_cycles(chip: ChipSpec) -> float:
-    """Latency of L2, half of which is on the other side of the chip."""
-    return (chip.measured.l2_near_latency_cycles + chip.measured.l2_far_latency_cycles) / 2
+def l2_cycles(chip: ChipSpec, footprint_bytes: float = 0.0) -> float:
+    """Latency of L2: of the near partition for what it holds alone, else half of it is far."""
+    near, far = chip.measured.l2_near_latency_cycles, chip.measured.l2_far_latency_cycles
+    if 0 < footprint_bytes <= chip.l2_bytes / 2:
+        return near
+    return (near + far) / 2
 
 
 def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:
@@ -96,7 +99,8 @@ def _load_cycles(
     seen = counters.l1_load_sectors
     near = float((counters.l1_hit_sectors / seen) ** together) if seen else 0.0
     far = 1 - float((1 - _dram_share(counters, chip, residency)) ** together)
-    beyond = far * chip.measured.dram_latency_cycles + (1 - far) * l2_cycles(chip)
+    in_l2 = l2_cycles(chip, counters.footprint_bytes)
+    beyond = far * chip.measured.dram_latency_cycles + (1 - far) * in_l2
     return near * chip.measured.l1_latency_cycles + (1 - near) * beyond
 
 

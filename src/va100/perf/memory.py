@@ -113,11 +113,16 @@ def dram_s(flow: Traffic, chip: ChipSpec, residency: Residency) -> float:
     return flow.dram_bytes / rate
 
 
-def l2_s(flow: Traffic, active_sm_count: int, chip: ChipSpec, clock_hz: float) -> float:
-    """Time of L2, which a few SMs alone cannot draw dry."""
+def l2_s(
+    flow: Traffic, active_sm_count: int, chip: ChipSpec, clock_hz: float, residency: Residency
+) -> float:
+    """Time of L2: a few SMs alone cannot draw it dry, and what fills both partitions is slower."""
+    most = chip.measured.l2_bytes_per_s
+    if residency is Residency.L2 and flow.held_bytes <= chip.l2_bytes:
+        most = min(most, l2_bytes_per_s(flow.held_bytes, chip.measured))
     few = active_sm_count * SM_L2_BYTES_PER_CYCLE * clock_hz
     weight = 1 + (L2_STORE_WEIGHT - 1) * flow.store_fraction
-    return flow.l2_bytes * weight / min(chip.measured.l2_bytes_per_s, few)
+    return flow.l2_bytes * weight / min(most, few)
 
 
 def l1_cycles(flow: Traffic) -> float:

@@ -112,7 +112,7 @@ def timed(
     try:
         resources = engine.prepare(module, function.name, config.block)
         fit = _estimate(Counters(), config, resources, conditions, function.name).occupancy
-        config = replace(config, sampling=_sampling(fit, conditions))
+        config = replace(config, sampling=_sampling(fit, config, conditions))
         arguments = packed_arguments(function, given, arena)
         try:
             outcome = engine.launch(module, function.name, config, arguments.packed)
@@ -147,14 +147,15 @@ def find_kernel(module: PtxModule, name: str) -> Function:
     raise ValueError(f"kernel {name} {problem} {names or 'the kernels, of which there are none'}")
 
 
-def _sampling(fit: Occupancy, conditions: Conditions) -> Sampling:
+def _sampling(fit: Occupancy, config: LaunchConfig, conditions: Conditions) -> Sampling:
     """CTAs that are observed, with the caches they find."""
     sm = conditions.chip.sm
     wanted = conditions.cta_count
+    resident = min(fit.ctas_per_sm, -(-config.grid.size // conditions.chip.sm_count))
     return Sampling(
         cta_count=OBSERVED_CTAS if wanted is None else wanted,
         alone=wanted is not None,
-        l1_cta_bytes=(sm.l1_shared_bytes - fit.carveout_bytes) // fit.ctas_per_sm,
+        l1_cta_bytes=(sm.l1_shared_bytes - fit.carveout_bytes) // resident,
         l2_bytes=conditions.chip.l2_bytes,
     )
 

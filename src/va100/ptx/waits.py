@@ -38,6 +38,16 @@ def load_waits(flow: FlowGraph) -> tuple[float, ...]:
     return tuple(waits)
 
 
+def looped_instructions(flow: FlowGraph) -> frozenset[int]:
+    """Instructions that may run more than once: those between a jump back and its target."""
+    found: set[int] = set()
+    for block in flow.blocks:
+        for successor in block.successors:
+            if successor <= block.index:
+                found.update(range(flow.blocks[successor].start, block.end))
+    return frozenset(found)
+
+
 def _regions(flow: FlowGraph) -> list[list[BasicBlock]]:
     """Blocks in layout order, those together that nothing parts."""
     root = list(range(len(flow.blocks)))
@@ -114,8 +124,10 @@ def _loads(flow: FlowGraph, stretch: Sequence[int]) -> tuple[list[int], int]:
 
 
 def _is_load(operation: Operation) -> bool:
-    if operation.opcode in ("ld", "ldu", "wmma"):
-        return operation.space in _LOADED and "store" not in operation.modifiers
+    if operation.opcode in ("ld", "ldu"):
+        return operation.space in _LOADED
+    if operation.opcode == "wmma":
+        return operation.space in _LOADED and "load" in operation.modifiers
     if operation.form.family is Family.ATOMIC:
         return operation.opcode == "atom" and operation.space in _LOADED
     return operation.form.family is Family.TEXTURE

@@ -203,7 +203,7 @@ def _measured(*, read: float, write: float, scale: float, idle_w: float) -> Meas
         l1_latency_cycles=36.0,
         shared_latency_cycles=23.0,
         l2_near_latency_cycles=211.0,
-        l2_far_latency_cycles=424.0,
+        l2_far_latency_cycles=316.0,
         dram_latency_cycles=570.0,
         alu_latency_cycles=4.0,
         fma_latency_cycles=4.0,
@@ -222,7 +222,7 @@ def _measured(*, read: float, write: float, scale: float, idle_w: float) -> Meas
         stream_launch_s=2.61 * US,
         graph_node_s=1.31 * US,
         grid_sync_s=1.30 * US,
-        pcie_copy_bytes_per_s=21.0 * GB,
+        pcie_copy_bytes_per_s=26.2 * GB,
         idle_w=idle_w,
         power_sensor_period_s=100 * MS,
         power_sensor_window_s=25 * MS,
@@ -233,7 +233,11 @@ def _measured(*, read: float, write: float, scale: float, idle_w: float) -> Meas
 _MEASURED_SOURCES: Final = cited(
     (
         measured("GPU-BENCHES", "gpu-latency, A100 80 GB"),
-        "l1_latency_cycles l2_near_latency_cycles l2_far_latency_cycles dram_latency_cycles",
+        "l1_latency_cycles l2_near_latency_cycles dram_latency_cycles",
+    ),
+    (
+        measured("MT4G", "A100-PCIE-40GB, upper of two plateaus; gpu-latency goes on to 424"),
+        "l2_far_latency_cycles",
     ),
     (
         assumed("AMPERE-MICRO", "instruction and memory latencies, not re-read"),
@@ -254,7 +258,7 @@ _MEASURED_SOURCES: Final = cited(
         derived("GPU-BENCHES", "gpu-small-kernels, least squares over stream, graph, grid sync"),
         "stream_launch_s graph_node_s grid_sync_s",
     ),
-    (measured("AZURE-HEALTH", "acceptance floor of copies"), "pcie_copy_bytes_per_s"),
+    (measured("SUPERBENCH", "copies of pinned memory, one way"), "pcie_copy_bytes_per_s"),
     (measured("SMI-XML", "A100-SXM4-40GB idle, 49.7 W; other models taken as equal"), "idle_w"),
     (
         measured("GPU-POWER", "GA100 rows"),

@@ -24,6 +24,7 @@ TITLES: Final = {
     "MIG-TEXT": "Transcripts of nvidia-smi mig",
     "FM-UG": "NVIDIA Fabric Manager User Guide",
     "GPU-BENCHES": "gpu-benches, raw results on A100s",
+    "MT4G": "mt4g, A100-PCIE-40GB report",
     "KTUNER-ENERGY": "Kernel Tuner tutorial, energy data, A100-PCIE-40GB",
     "AICONFIG": "aiconfigurator, A100-SXM4-80GB measurements",
     "VIDUR": "Vidur, network profiles of A100 nodes",

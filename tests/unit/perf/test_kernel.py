@@ -159,7 +159,7 @@ class TestEstimate:
         worst = dataclasses.replace(free, shared_wavefronts=32e3 * warps)
         config = LaunchConfig(grid=Dim3(108 * 8 * 20), block=Dim3(256))
         ratio = time_s(worst, config) / time_s(free, config)
-        assert 25 < ratio < 32  # a request has a price of its own besides its turns
+        assert 20 < ratio < 32  # a request has a price of its own besides its turns
         assert estimate(worst, config, RESOURCES, CHIP).bound_by is Bound.SHARED
 
     def test_faster_memory_is_faster(self):

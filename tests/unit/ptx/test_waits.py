@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.kernels import HEADER
 from va100.ptx.cfg import build_flow
 from va100.ptx.parser import parse
-from va100.ptx.waits import REQUESTS_IN_FLIGHT, load_waits
+from va100.ptx.waits import REQUESTS_IN_FLIGHT, load_waits, looped_instructions
 
 DECLARED = """
     .reg .pred %p<4>;
@@ -65,3 +65,18 @@ class TestLoadWaits:
         work = "add.u32 %r9, %r9, 1;\n" * 20
         body = f"{loads(1)}@%p0 bra L;\n{work}{loads(1)}L:\n{loads(1)}"
         assert sum(waits_of(body)) > 1.5
+
+    def test_matrices_are_waited_for_when_they_are_loaded_only(self):
+        tile = "{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}"
+        product = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+        load = f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {tile}, [%d0];\n"
+        acc = "{" + ", ".join(f"%f{n}" for n in range(8)) + "}"
+        assert waits_of(load) == [1.0]
+        assert waits_of(f".reg .f32 %f<8>;\n{product} {acc}, {tile}, {tile}, {acc};\n") == []
+
+
+def test_instructions_of_a_loop_are_those_between_a_jump_back_and_its_target():
+    body = "mov.u32 %r1, 0;\nTOP:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p0, %r1, 9;\n"
+    text = f"{HEADER}.visible .entry k()\n{{{DECLARED}{body}@%p0 bra TOP;\nret;\n}}\n"
+    module = parse(text, "k.ptx")
+    assert looped_instructions(build_flow(module, module.kernels[0])) == {1, 2, 3}
