@@ -32,6 +32,7 @@ from va100.profile.ncu_csv import PAGES, Program, details_csv, raw_csv, source_c
 from va100.profile.nsys_sqlite import database
 from va100.profile.quantities import quantities
 from va100.profile.report_schema import LaunchReport, read_report
+from va100.profile.whatif import Variation, variations, whatif_json, whatif_text
 from va100.spec.model import ChipSpec
 
 STANDARD_OUTPUT: Final = "-"
@@ -42,6 +43,8 @@ _VALUED: Final = (
     "--trace", "--sqlite", "--html", "--compare", "--fail-if", "--nvcc-flags",
 )  # fmt: skip
 """Options whose value is the word after them."""
+_BARE: Final = {"--json": STANDARD_OUTPUT, "--csv": STANDARD_OUTPUT, "--what-if": ""}
+"""Options that may stand alone, and what they mean then."""
 _FILES_TO_WRITE: Final = ("json", "csv", "trace", "sqlite", "html")
 
 
@@ -59,7 +62,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "profile",
         usage="va100 profile [OPTIONS] TARGET [ARGS ...]\n"
-        "       va100 profile --compare BASE.json [--fail-if EXPR] RUN.json",
+        "       va100 profile --compare BASE.json [--fail-if EXPR] RUN.json\n"
+        "       va100 profile --what-if[=LIST] [--json] RUN.json",
         help="run a CUDA program and say why its kernels take as long as they do",
         description="Run a .cu file with a main(), a Python script or an executable on virtual "
         "GPUs and tell what each kernel did, what an A100 would take for it, and why.",
@@ -69,6 +73,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_selection(parser)
     _add_formats(parser)
     _add_judgement(parser)
+    _add_whatif(parser)
     parser.add_argument("--quiet", action="store_true", help="print no report")
     add_program(parser, ".cu file, .py file, executable or saved run")
 
@@ -148,13 +153,24 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_whatif(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--what-if",
+        metavar="LIST",
+        nargs="?",
+        const="",
+        help="what the launches would take elsewhere: models (sxm40), MIG profiles (1g.10gb), "
+        "clocks (1095MHz), warm (data in L2), with commas between; --what-if alone: all of them",
+    )
+
+
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """Rewrite a bare ``--json`` or ``--csv``, which argparse would give the target to."""
+    """Rewrite a bare ``--json``, ``--csv`` or ``--what-if``, which would take the target."""
     rewritten: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in ("--json", "--csv"):
-            rewritten.append(f"{word}={STANDARD_OUTPUT}")
+        if word in _BARE:
+            rewritten.append(f"{word}={_BARE[word]}")
         elif word in _VALUED:
             value = next(rest, None)  # tied to it, since a value may begin with a dash
             rewritten.append(word if value is None else f"{word}={value}")
@@ -176,6 +192,12 @@ def run(args: argparse.Namespace) -> int:
     settings = chosen_settings(args)
     base = selected(read_records(Path(args.compare)), kernel=args.kernel) if args.compare else None
     _require_base(args.fail_if, base)
+    places = _places(args, settings)
+    if places and base is None and Path(args.target).suffix == ".json":
+        launches = _chosen_launches(read_records(Path(args.target)), args)
+        spell = whatif_text if args.json is None else whatif_json
+        print(spell(launches, places))
+        return 0
     if base is not None and Path(args.target).suffix == ".json":
         launches = _chosen_launches(read_records(Path(args.target)), args)
         print(comparison_text(launches, base))
@@ -189,7 +211,17 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write("\n" + text + "\n")
     if base is not None:
         sys.stderr.write("\n" + comparison_text(outcome.launches, base) + "\n")
+    if places:
+        sys.stderr.write("\n" + whatif_text(outcome.launches, places) + "\n")
     return _judged(outcome.status, outcome.launches, base, args, settings)
+
+
+def _places(args: argparse.Namespace, settings: Settings) -> list[Variation]:
+    """Where else launches are to be predicted; nothing unless it was asked for."""
+    if args.what_if is None:
+        return []
+    words = [word for word in args.what_if.split(",") if word.strip()]
+    return variations(words, settings.chip)
 
 
 def _profiled(args: argparse.Namespace, settings: Settings) -> _Outcome:

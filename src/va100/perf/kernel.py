@@ -142,7 +142,7 @@ def estimate(  # noqa: PLR0913  a launch, its chip, and what it finds there
 
     def run(clock: float) -> KernelEstimate:
         there = at_clock(chip, clock)
-        timed = _timed(counters, config, resources, there, residency, fit)
+        timed = _timed(counters, config, resources, there, residency, (fit, launch_floor_s(chip)))
         flow = memory.traffic(counters, there)
         energy = kernel_energy(counters, flow, timed.duration_s, chip, clock)
         return replace(timed, energy=energy)
@@ -196,9 +196,10 @@ def _timed(
     resources: KernelResources,
     chip: ChipSpec,
     residency: Residency,
-    fit: Occupancy,
+    fixed: tuple[Occupancy, float],
 ) -> KernelEstimate:
-    """The time alone, at the clock that the chip says."""
+    """The time alone, at the clock that the chip says; the floor was measured at boost."""
+    fit, floor_s = fixed
     ctas = max(config.grid.size, 1)
     waves = ctas / (fit.ctas_per_sm * chip.sm_count)
     parts = sorted(
@@ -207,7 +208,6 @@ def _timed(
     )
     accesses = memory.access_cycles(memory.traffic(counters, chip)) * _busiest(ctas, chip)
     together_s = _overlapped_s(parts, accesses / chip.boost_clock_hz)
-    floor_s = launch_floor_s(chip)
     return KernelEstimate(
         duration_s=floor_s + together_s,
         floor_s=floor_s,

@@ -70,14 +70,16 @@ class TestRates:
 
     def test_few_sms_cannot_draw_l2_dry(self):
         flow = memory.traffic(Counters(global_load_bytes=1e9, global_sectors=1e9 / 32), CHIP)
-        one = memory.l2_s(flow, 1, CHIP, 1e9)
+        one = memory.l2_s(flow, 1, CHIP, 1e9, Residency.DRAM)
         assert one == pytest.approx(1e9 / 64e9)
-        assert memory.l2_s(flow, 108, CHIP, 1.41e9) == pytest.approx(1e9 / 5.4e12)
+        assert memory.l2_s(flow, 108, CHIP, 1.41e9, Residency.DRAM) == pytest.approx(1e9 / 5.4e12)
 
     def test_stores_cost_l2_more_than_loads(self):
         loads = memory.traffic(Counters(global_load_bytes=1e9), CHIP)
         stores = memory.traffic(Counters(global_store_bytes=1e9), CHIP)
-        ratio = memory.l2_s(stores, 108, CHIP, 1.41e9) / memory.l2_s(loads, 108, CHIP, 1.41e9)
+        ratio = memory.l2_s(stores, 108, CHIP, 1.41e9, Residency.DRAM) / memory.l2_s(
+            loads, 108, CHIP, 1.41e9, Residency.DRAM
+        )
         assert ratio == pytest.approx(memory.L2_STORE_WEIGHT)
 
     def test_data_in_l2_leaves_dram_alone(self):

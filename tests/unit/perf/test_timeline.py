@@ -122,7 +122,7 @@ class TestSchedule:
 
 class TestCopyS:
     def test_rates(self):
-        assert copy_s(Activity.HOST_TO_DEVICE, 21 * GB, CHIP) == pytest.approx(1.0)
+        assert copy_s(Activity.HOST_TO_DEVICE, 26.2 * GB, CHIP) == pytest.approx(1.0)
         assert copy_s(Activity.DEVICE_TO_DEVICE, 1732 * GB, CHIP) == pytest.approx(2.0)
         assert copy_s(Activity.PEER_TO_PEER, 300 * GB, CHIP) == pytest.approx(1.0)
         assert copy_s(Activity.FILL, 1890 * GB, CHIP) == pytest.approx(1.0)
