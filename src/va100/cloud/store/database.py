@@ -177,6 +177,9 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the tables up to date; nothing to do when they are."""
+        current, newest = self.revision()
+        if current == newest:
+            return
         with self.engine.begin() as connection:
             if not self.is_sqlite:  # several workers may start at once
                 connection.execute(text("select pg_advisory_xact_lock(5100)"))
