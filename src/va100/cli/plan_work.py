@@ -13,12 +13,13 @@ from va100.cli.plan_options import (
     FITS,
     add_machine_options,
     add_output_options,
+    chosen_machine,
     count,
     print_document,
 )
 from va100.errors import PlanError
 from va100.plan.compute import PROBLEMS, ProblemEstimate, estimate_problem
-from va100.plan.machine import Machine, find_machine
+from va100.plan.machine import Machine
 from va100.plan.models.files import read_model
 from va100.plan.models.onnx_file import read_onnx
 from va100.plan.networks import IMAGES, NETWORKS, Network, encoder_network
@@ -72,7 +73,7 @@ def add_vision(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_vision(args: argparse.Namespace) -> int:
     """Price a network; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     if args.model.endswith(".onnx"):
         return _run_onnx(args, machine)
     network = _network(args)
@@ -227,7 +228,7 @@ def add_recsys(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_recsys(args: argparse.Namespace) -> int:
     """Price a recommender; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     options = RecommendOptions(
         batch=args.batch,
         gpus=args.gpus,
@@ -300,7 +301,7 @@ def add_science(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_science(args: argparse.Namespace) -> int:
     """Price a problem; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     sizes = dict(_size(text) for text in args.size)
     found = estimate_problem(args.kind, sizes, machine, gpus=args.gpus, dtype=args.dtype or "")
     document = _science_document(found, args.usd_per_gpu_h)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from va100.plan.kernels import NOTHING, Core, Cost, Gemm, collective, flash, product, stream
+from va100.plan.kernels import NOTHING, Among, Core, Cost, Gemm, collective, flash, product, stream
 from va100.plan.memory import padded_vocab
 from va100.plan.stacks import Attention, Stack
 from va100.plan.training_options import Recompute, TrainOptions
@@ -52,10 +52,12 @@ class Place:
     link_ratio: float = 1.0
     waiting_w: float = 0.0
     """What a GPU draws between kernels."""
+    network: str = ""
 
     def exchange(self, op: str, count_bytes: float, ranks: int, nodes: int) -> Cost:
         """A collective among ranks, as many on each of so many nodes."""
-        return collective(op, int(count_bytes), ranks, self.node, nodes).scaled(1 / self.link_ratio)
+        among = Among(ranks, self.node, nodes, self.network)
+        return collective(op, int(count_bytes), among).scaled(1 / self.link_ratio)
 
     def nodes_of(self, ranks: int) -> int:
         """Nodes that a group of neighbouring ranks spans."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from va100.plan.kernels import NOTHING, Cost, stream
@@ -138,7 +139,10 @@ def estimate_training(
     place = place_of(machine)
     count = nodes or place.nodes_of(options.gpus)
     stages = _stages(model, options, place)
-    times = tuple(stage.time for stage in stages)
+    slower = straggling(options)
+    times = tuple(
+        StageTime(stage.time.forward_s * slower, stage.time.backward_s * slower) for stage in stages
+    )
     parts = _parts(model, options, place, stages, times)
     step_s = parts.total_s
     within = options.stack.within_ratio
@@ -168,10 +172,24 @@ def estimate_training(
     )
 
 
+def straggling(options: TrainOptions) -> float:
+    """Time of the slowest of all GPUs over that of one: they wait for each other."""
+    if options.gpus == 1:
+        return 1.0
+    return 1.0 + options.stack.straggler_ratio * math.sqrt(2 * math.log(options.gpus))
+
+
 def place_of(machine: Machine) -> Place:
     """Where ranks compute, of a machine."""
     waiting_w = max(machine.idle_w, WAITING_SHARE * machine.power_w)
-    return Place(machine.chip, machine.node, machine.gpus_per_node, machine.link_ratio, waiting_w)
+    return Place(
+        machine.chip,
+        machine.node,
+        machine.gpus_per_node,
+        machine.link_ratio,
+        waiting_w,
+        machine.network,
+    )
 
 
 def longer_s(first_s: float, second_s: float, exponent: float) -> float:
