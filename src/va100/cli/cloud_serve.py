@@ -137,6 +137,9 @@ def _serve(args: argparse.Namespace) -> int:
     add_console(app)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False,
                             timeout_graceful_shutdown=10)  # fmt: skip
+    # The server ends gracefully and then raises the signal again: to be told is no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     uvicorn.Server(config).run(sockets=[listening])
     return 0
 

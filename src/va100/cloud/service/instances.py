@@ -186,6 +186,7 @@ class Instances:
             raise BadRequest(f"{wish.template!r} is none of {known}", field="template")
         _require_legal(wish)
         with self.context.database.work() as work:
+            work.serialise(f"tenant {actor.tenant}")
             before = self._before(work, actor, wish, once)
             if before:
                 return before
