@@ -274,11 +274,13 @@ def _hop_s(model: Transformer, options: TrainOptions, place: Place) -> float:
     if options.pp == 1:
         return 0.0
     tokens = options.micro_batch * options.seq // options.cp
-    sent = tokens * model.hidden * options.format.activation_bytes
-    if options.sequence_parallel:
-        sent //= options.tp
+    whole = tokens * model.hidden * options.format.activation_bytes
     far = options.tp * options.cp * options.dp >= place.gpus_per_node
-    cost = place.exchange("send_recv", sent, 2, 2 if far else 1)
+    # Tensor-parallel ranks hold the same: each sends its part, and they gather the rest.
+    cost = place.exchange("send_recv", whole // options.tp, 2, 2 if far else 1)
+    if options.tp > 1 and not options.sequence_parallel:
+        nodes = place.nodes_of(options.tp)
+        cost = cost + place.exchange("all_gather", whole, options.tp, nodes)
     return cost.time_s * options.chunks
 
 
