@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ class TestRouting:
     def test_the_order_has_no_pattern_and_no_repeats(self):
         order = sorted(range(512), key=moe._mixed)
         assert sorted(order) == list(range(512))
-        assert len({b - a for a, b in zip(order, order[1:], strict=False)}) > 300
+        assert len({b - a for a, b in pairwise(order)}) > 300
 
 
 class TestEstimate:
