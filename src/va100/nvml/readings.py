@@ -241,6 +241,18 @@ class Gpu:
         """Bits of :data:`REASONS`."""
         return self.long_number("GetCurrentClocksEventReasons")
 
+    @cached_property
+    def encoder(self) -> tuple[int, ...]:
+        """Encoder sessions, and their average frame rate and latency."""
+        return self.numbers("GetEncoderStats", 3)
+
+    @cached_property
+    def frame_capture(self) -> tuple[int, ...]:
+        """The same of sessions that capture the frame buffer."""
+        name = "nvmlDeviceGetFBCStats"
+        stats = self.nvml.filled(name, structs.FrameCapture, self.handle)
+        return stats.sessions, stats.average_fps, stats.latency
+
     def busy(self, engine: str) -> int:
         """Busy share of ``Encoder``, ``Decoder``, ``Jpg`` or ``Ofa``, in percent."""
         return self.numbers(f"Get{engine}Utilization")[0]

@@ -88,7 +88,7 @@ def _default(domain: int) -> Read:
 
 
 def _encoder(place: int) -> Read:
-    return lambda gpu: str(gpu.numbers("GetEncoderStats", 3)[place])
+    return lambda gpu: str(gpu.encoder[place])
 
 
 def _reason(name: str) -> Read:

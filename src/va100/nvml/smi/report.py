@@ -9,13 +9,14 @@ from typing import Final
 from va100.nvml.readings import Gpu
 from va100.nvml.smi.look import Look
 from va100.nvml.smi.options import Given, misuse
+from va100.nvml.smi.rows import Leaf, Row, Section, Several
 from va100.nvml.smi.text import clock_time, cuda_version, shown
-from va100.nvml.smi.tree import ROWS, TOPICS, Leaf, Row, Section, Several
+from va100.nvml.smi.tree import ROWS, TOPICS
 
 PROGRAM: Final = "nvidia-smi"
 _DTD: Final = "nvsmi_device_v12.dtd"
-_COLUMN, _PROCESS_COLUMN = 55, 42
-"""Where the colons of text stand."""
+_COLUMN: Final = 55
+"""Where the colons of text stand, but for processes."""
 
 
 def query(given: Given) -> Callable[[Look], int]:
@@ -100,7 +101,7 @@ def _text_several(row: Several, gpu: Gpu, indent: int) -> Iterator[str]:
     for section in sections:
         for leaf in section.rows:
             if isinstance(leaf, Leaf):
-                yield _text_leaf(leaf, gpu, indent + 4, _PROCESS_COLUMN)
+                yield _text_leaf(leaf, gpu, indent + 4, row.column)
 
 
 def _text_leaf(leaf: Leaf, gpu: Gpu, indent: int, column: int) -> str:

@@ -38,8 +38,8 @@ _COMPUTE = ("Default", "E. Thread", "Prohibited", "E. Process")
 
 def run(look: Look) -> int:
     """Print the tables."""
-    look.line(f"{clock_time(look.now_s())}       ")
     gpus = look.gpus()
+    look.line(f"{clock_time(look.now_s())}       ")
     for line in _lines(look, gpus):
         look.line(line)
     return look.status

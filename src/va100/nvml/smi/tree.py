@@ -7,11 +7,8 @@ order; text has the lines of R580.  Rows that only one of them has lack the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
-from va100.errors import NvmlError
-from va100.nvml import structs
-from va100.nvml.client import NOT_SUPPORTED
 from va100.nvml.readings import (
     AGGREGATE,
     ARCHITECTURES,
@@ -24,371 +21,111 @@ from va100.nvml.readings import (
     MEMORY_MAX,
     POWER_AVERAGE_FIELD,
     POWER_INSTANT_FIELD,
-    REASONS,
     REPLAY_ROLLOVER_FIELD,
     SHUTDOWN,
     SLOWDOWN,
     SM,
     VIDEO,
-    VIOLATION_FIELDS,
     VIRTUALIZATION,
     VOLATILE,
     Gpu,
-    MigDevice,
-    deprecated,
 )
 from va100.nvml.smi.fields import recovery
-from va100.nvml.smi.table import instance_number
-from va100.nvml.smi.text import ABSENT, active, enabled, mebibytes, megahertz, watts, yes
-
-Read = Callable[[Gpu], str]
-
-
-class Leaf(NamedTuple):
-    """One reading."""
-
-    tag: str | None
-    label: str | None
-    read: Read
-    prefix: str = ""
-    """Stands before the value in text."""
-
-
-class Section(NamedTuple):
-    """Readings under a heading."""
-
-    tag: str | None
-    label: str | None
-    rows: tuple[Row, ...]
-    topics: str = ""
-    """Words of ``-d`` that ask for it."""
-    is_whole: bool = True
-    """Stands in the text that no ``-d`` narrows."""
-
-
-class Several(NamedTuple):
-    """As many sections as there are of something."""
-
-    tag: str | None
-    label: str | None
-    make: Callable[[Gpu], list[Section]]
-    empty_xml: str = ""
-    empty_text: str | None = None
-    """None: no line at all."""
-    topics: str = ""
-    is_whole: bool = True
-    is_flat: bool = False
-    """In text, the sections' rows stand under the heading of all."""
-
-
-Row = Leaf | Section | Several
-
-
-def _absent(_gpu: Gpu) -> str:
-    return ABSENT
-
-
-def _deprecated(_gpu: Gpu) -> str:
-    raise deprecated("reset status")
-
-
-def _fixed(text: str) -> Read:
-    return lambda _gpu: text
-
-
-def _number(name: str, *arguments: int, after: str = "") -> Read:
-    return lambda gpu: f"{gpu.number(name, *arguments)}{after}"
-
-
-def _mode(name: str) -> Read:
-    return lambda gpu: enabled(gpu.number(name))
-
-
-def _pair(name: str, place: int) -> Read:
-    return lambda gpu: enabled(gpu.numbers(name)[place])
-
-
-def _text(name: str, *arguments: int) -> Read:
-    return lambda gpu: gpu.text(name, *arguments)
-
-
-def _of(table: dict[int, str], name: str) -> Read:
-    return lambda gpu: table.get(gpu.number(name), "Unknown")
-
-
-def _in(table: tuple[str, ...], name: str) -> Read:
-    return lambda gpu: table[gpu.number(name)]
-
-
-def _percent(read: Callable[[Gpu], int]) -> Read:
-    return lambda gpu: f"{read(gpu)} %"
-
-
-def _busy(engine: str) -> Callable[[Gpu], int]:
-    return lambda gpu: gpu.busy(engine)
-
-
-def _power_field(number: int) -> Callable[[Gpu], float]:
-    return lambda gpu: gpu.power_field_w(number)
-
-
-def _of_domain(read: Callable[[Gpu, int], int], domain: int) -> Callable[[Gpu], int]:
-    return lambda gpu: read(gpu, domain)
-
-
-def _mib(read: Callable[[Gpu], int]) -> Read:
-    return lambda gpu: f"{mebibytes(read(gpu))} MiB"
-
-
-def _watts(read: Callable[[Gpu], float]) -> Read:
-    return lambda gpu: f"{watts(read(gpu))} W"
-
-
-def _mhz(read: Callable[[Gpu], int]) -> Read:
-    return lambda gpu: f"{megahertz(read(gpu))} MHz"
-
-
-def _celsius(read: Callable[[Gpu], int]) -> Read:
-    return lambda gpu: f"{read(gpu)} C"
-
-
-def _sram(name: str) -> Read:
-    return lambda gpu: str(getattr(gpu.sram, name))
-
-
-def _dram(kind: int, counter: int) -> Read:
-    location = 2
-    return lambda gpu: str(gpu.errors(kind, counter, location))
-
-
-def _bank(name: str) -> Read:
-    return lambda gpu: f"{getattr(gpu.histogram, name)} bank(s)"
-
-
-def _reason(name: str) -> Read:
-    return lambda gpu: active(gpu.reasons & REASONS[name])
-
-
-def _violation(name: str) -> Read:
-    return lambda gpu: f"{int(gpu.field(VIOLATION_FIELDS[name])) // 1000} us"
-
-
-def _sessions(name: str, place: int) -> Read:
-    return lambda gpu: str(gpu.numbers(name, 3)[place])
-
-
-def _memory(
-    tag: str, label: str, make: Callable[[str], Callable[[Gpu], int]], names: str
-) -> Section:
-    """Amounts of one kind of memory."""
-    rows = tuple(Leaf(name, name.capitalize(), _mib(make(name))) for name in names.split())
-    return Section(tag, label, rows, "MEMORY")
-
-
-def _fb(name: str) -> Callable[[Gpu], int]:
-    return lambda gpu: int(getattr(gpu.memory, name))
-
-
-def _bar1(name: str) -> Callable[[Gpu], int]:
-    return lambda gpu: int(getattr(gpu.bar1, name))
-
-
-FB: Final = _memory("fb_memory_usage", "FB Memory Usage", _fb, "total reserved used free")
-BAR1: Final = _memory("bar1_memory_usage", "BAR1 Memory Usage", _bar1, "total used free")
-
-
-def _absents(tag: str, label: str, *rows: tuple[str, str]) -> Section:
-    """What an A100 has not."""
-    return Section(tag, label, tuple(Leaf(name, words, _absent) for name, words in rows))
-
-
-def _pending(
-    tag: str, label: str, suffix: str, read: Callable[[int], Read], topics: str = ""
-) -> Section:
-    rows = (
-        Leaf(f"current_{suffix}", "Current", read(0)),
-        Leaf(f"pending_{suffix}", "Pending", read(1)),
-    )
-    return Section(tag, label, rows, topics)
-
-
-def _mig_section(device: MigDevice) -> Section:
-    parts = device.attributes
-
-    def sram(_gpu: Gpu) -> str:
-        errors = device.gpu.sram
-        return str(errors.volatile_parity + errors.volatile_secded)
-
-    def moved(section: Section) -> Section:
-        rows = tuple(
-            row._replace(read=_elsewhere(row.read, device))
-            for row in section.rows
-            if isinstance(row, Leaf)
-        )
-        return section._replace(rows=rows, topics="")
-
-    shared = (
-        ("multiprocessor_count", "Multiprocessor count", parts.multiprocessors),
-        ("copy_engine_count", "Copy Engine count", parts.copy_engines),
-        ("encoder_count", "Encoder count", parts.encoders),
-        ("decoder_count", "Decoder count", parts.decoders),
-        ("ofa_count", "OFA count", parts.ofas),
-        ("jpg_count", "JPG count", parts.jpegs),
-    )
-    counts = tuple(Leaf(tag, label, _fixed(str(count))) for tag, label, count in shared)
-    volatile = (Leaf("sram_uncorrectable", "SRAM Uncorrectable", sram),)
-    return Section(
-        "mig_device",
-        "MIG Device",
-        (
-            Leaf("index", "Index", _fixed(str(device.index))),
-            Leaf("gpu_instance_id", "GPU Instance ID", _fixed(str(device.gpu_instance))),
-            Leaf(
-                "compute_instance_id", "Compute Instance ID", _fixed(str(device.compute_instance))
-            ),
-            Section(
-                "device_attributes", "Device Attributes", (Section("shared", "Shared", counts),)
-            ),
-            Section(
-                "ecc_error_count", "ECC Errors", (Section("volatile_count", "Volatile", volatile),)
-            ),
-            moved(FB),
-            moved(BAR1),
-        ),
-    )
-
-
-def _elsewhere(read: Read, device: Gpu) -> Read:
-    return lambda _gpu: read(device)
-
-
-def _mig_sections(gpu: Gpu) -> list[Section]:
-    return [_mig_section(device) for device in gpu.mig_devices]
-
-
-def _process_sections(gpu: Gpu) -> list[Section]:
-    return [_process_section(process) for process in gpu.processes]
-
-
-def _process_section(process: structs.Process) -> Section:
-    rows = (
-        Leaf("gpu_instance_id", "GPU instance ID", _fixed(instance_number(process.gpu_instance))),
-        Leaf(
-            "compute_instance_id",
-            "Compute instance ID",
-            _fixed(instance_number(process.compute_instance)),
-        ),
-        Leaf("pid", "Process ID", _fixed(str(process.pid))),
-        Leaf("type", "    Type", _fixed("C")),
-        Leaf("process_name", "    Name", lambda gpu: gpu.process_name(process.pid)),
-        Leaf("used_memory", "    Used GPU Memory", _fixed(f"{mebibytes(process.used_bytes)} MiB")),
-    )
-    return Section("process_info", None, rows)
-
-
-def _accounted_sections(gpu: Gpu) -> list[Section]:
-    try:
-        found = list(gpu.accounted())
-    except NvmlError as error:
-        if error.code != NOT_SUPPORTED:
-            raise
-        return []
-    return [_accounted_section(pid, stats) for pid, stats in found]
-
-
-def _accounted_section(pid: int, stats: structs.Accounting) -> Section:
-    rows = (
-        Leaf("pid", "Process ID", _fixed(str(pid))),
-        Leaf("gpu_util", "    GPU Utilization", _fixed(f"{stats.gpu} %")),
-        Leaf("memory_util", "    Memory Utilization", _fixed(f"{stats.memory} %")),
-        Leaf(
-            "max_memory_usage", "    Max memory usage", _fixed(f"{mebibytes(stats.most_bytes)} MiB")
-        ),
-        Leaf("time", "    Time", _fixed(f"{stats.time_ms} ms")),
-        Leaf("is_running", "    Is Running", _fixed(str(stats.is_running))),
-    )
-    return Section("accounted_process_info", None, rows)
-
-
-def _clock_sections(gpu: Gpu) -> list[Section]:
-    try:
-        found = list(gpu.supported_clocks_hz())
-    except NvmlError as error:
-        if error.code != NOT_SUPPORTED:
-            raise
-        return []
-    return [_clock_section(memory, graphics) for memory, graphics in found]
-
-
-def _clock_section(memory: int, graphics: list[int]) -> Section:
-    rows = (
-        Leaf("value", "Memory", _fixed(f"{megahertz(memory)} MHz")),
-        *(
-            Leaf("supported_graphics_clock", "    Graphics", _fixed(f"{megahertz(clock)} MHz"))
-            for clock in graphics
-        ),
-    )
-    return Section("supported_mem_clock", None, rows)
+from va100.nvml.smi.lists import accounted_sections, clock_sections, mig_sections, process_sections
+from va100.nvml.smi.rows import (
+    BAR1,
+    FB,
+    Leaf,
+    Read,
+    Row,
+    Section,
+    Several,
+    absent,
+    absent_section,
+    busy_of,
+    fixed,
+    in_celsius,
+    in_mhz,
+    in_percent,
+    in_watts,
+    no_longer,
+    of_bank,
+    of_domain,
+    of_dram,
+    of_mode,
+    of_names,
+    of_number,
+    of_pair,
+    of_reason,
+    of_session,
+    of_sram,
+    of_table,
+    of_text,
+    of_violation,
+    pending_section,
+    power_of,
+)
+from va100.nvml.smi.text import ABSENT, yes
 
 
 def _identity() -> Iterator[Row]:
     yield Leaf("product_name", "Product Name", lambda gpu: gpu.name)
-    yield Leaf("product_brand", "Product Brand", _of(BRANDS, "GetBrand"))
+    yield Leaf("product_brand", "Product Brand", of_table(BRANDS, "GetBrand"))
     yield Leaf(
-        "product_architecture", "Product Architecture", _of(ARCHITECTURES, "GetArchitecture")
+        "product_architecture", "Product Architecture", of_table(ARCHITECTURES, "GetArchitecture")
     )
-    yield Leaf("display_mode", "Display Mode", _mode("GetDisplayMode"))
-    yield Leaf("display_active", "Display Active", _mode("GetDisplayActive"))
-    yield Leaf("persistence_mode", "Persistence Mode", _mode("GetPersistenceMode"))
+    yield Leaf("display_mode", "Display Mode", of_mode("GetDisplayMode"))
+    yield Leaf("display_active", "Display Active", of_mode("GetDisplayActive"))
+    yield Leaf("persistence_mode", "Persistence Mode", of_mode("GetPersistenceMode"))
     yield Leaf("addressing_mode", "Addressing Mode", lambda gpu: gpu.addressing_mode)
-    yield _pending("mig_mode", "MIG Mode", "mig", lambda place: _pair("GetMigMode", place))
-    yield Several("mig_devices", None, _mig_sections, empty_xml="None")
-    yield Leaf("accounting_mode", "Accounting Mode", _mode("GetAccountingMode"))
+    yield pending_section("mig_mode", "MIG Mode", "mig", lambda place: of_pair("GetMigMode", place))
+    yield Several("mig_devices", None, mig_sections, empty_xml="None")
+    yield Leaf("accounting_mode", "Accounting Mode", of_mode("GetAccountingMode"))
     yield Leaf(
         "accounting_mode_buffer_size",
         "Accounting Mode Buffer Size",
-        _number("GetAccountingBufferSize"),
+        of_number("GetAccountingBufferSize"),
     )
-    yield _pending("driver_model", "Driver Model", "dm", lambda _place: _absent)
-    yield Leaf("serial", "Serial Number", _text("GetSerial"))
+    yield pending_section("driver_model", "Driver Model", "dm", lambda _place: absent)
+    yield Leaf("serial", "Serial Number", of_text("GetSerial"))
     yield Leaf("uuid", "GPU UUID", lambda gpu: gpu.uuid)
-    yield Leaf(None, "GPU PDI", _absent)
-    yield Leaf("minor_number", "Minor Number", _number("GetMinorNumber"))
-    yield Leaf("vbios_version", "VBIOS Version", _text("GetVbiosVersion"))
+    yield Leaf(None, "GPU PDI", absent)
+    yield Leaf("minor_number", "Minor Number", of_number("GetMinorNumber"))
+    yield Leaf("vbios_version", "VBIOS Version", of_text("GetVbiosVersion"))
     yield Leaf("multigpu_board", "MultiGPU Board", lambda gpu: yes(gpu.number("GetMultiGpuBoard")))
     yield Leaf("board_id", "Board ID", lambda gpu: f"0x{gpu.number('GetBoardId'):x}")
-    yield Leaf("board_part_number", "Board Part Number", _text("GetBoardPartNumber"))
+    yield Leaf("board_part_number", "Board Part Number", of_text("GetBoardPartNumber"))
     yield Leaf("gpu_part_number", "GPU Part Number", lambda gpu: gpu.part_number)
-    yield Leaf("gpu_fru_part_number", "FRU Part Number", _absent)
+    yield Leaf("gpu_fru_part_number", "FRU Part Number", absent)
     yield Section("platformInfo", "Platform Info", tuple(_platform()))
     yield Section(
         "inforom_version",
         "Inforom Version",
         (
-            Leaf("img_version", "Image Version", _text("GetInforomImageVersion")),
-            Leaf("oem_object", "OEM Object", _text("GetInforomVersion", 0)),
-            Leaf("ecc_object", "ECC Object", _text("GetInforomVersion", 1)),
-            Leaf("pwr_object", "Power Management Object", _text("GetInforomVersion", 2)),
+            Leaf("img_version", "Image Version", of_text("GetInforomImageVersion")),
+            Leaf("oem_object", "OEM Object", of_text("GetInforomVersion", 0)),
+            Leaf("ecc_object", "ECC Object", of_text("GetInforomVersion", 1)),
+            Leaf("pwr_object", "Power Management Object", of_text("GetInforomVersion", 2)),
         ),
     )
-    yield _absents(
+    yield absent_section(
         "inforom_bbx_flush",
         "Inforom BBX Object Flush",
         ("latest_timestamp", "Latest Timestamp"),
         ("latest_duration", "Latest Duration"),
     )
-    yield _pending("gpu_operation_mode", "GPU Operation Mode", "gom", lambda _place: _absent)
-    yield Leaf("c2c_mode", "GPU C2C Mode", _absent)
+    yield pending_section("gpu_operation_mode", "GPU Operation Mode", "gom", lambda _place: absent)
+    yield Leaf("c2c_mode", "GPU C2C Mode", absent)
 
 
 def _platform() -> Iterator[Leaf]:
-    yield Leaf("chassis_serial_number", "Chassis Serial Number", _absent)
-    yield Leaf("slot_number", "Slot Number", _absent)
-    yield Leaf("tray_index", "Tray Index", _absent)
-    yield Leaf("host_id", "Host ID", _absent)
-    yield Leaf("peer_type", "Peer Type", _absent)
-    yield Leaf("module_id", "Module Id", _number("GetModuleId"))
-    yield Leaf("gpu_fabric_guid", "GPU Fabric GUID", _absent)
+    yield Leaf("chassis_serial_number", "Chassis Serial Number", absent)
+    yield Leaf("slot_number", "Slot Number", absent)
+    yield Leaf("tray_index", "Tray Index", absent)
+    yield Leaf("host_id", "Host ID", absent)
+    yield Leaf("peer_type", "Peer Type", absent)
+    yield Leaf("module_id", "Module Id", of_number("GetModuleId"))
+    yield Leaf("gpu_fabric_guid", "GPU Fabric GUID", absent)
 
 
 def _health() -> Iterator[Row]:
@@ -399,25 +136,25 @@ def _health() -> Iterator[Row]:
             Leaf(
                 "virtualization_mode",
                 "Virtualization Mode",
-                _in(VIRTUALIZATION, "GetVirtualizationMode"),
+                of_names(VIRTUALIZATION, "GetVirtualizationMode"),
             ),
-            Leaf("host_vgpu_mode", "Host VGPU Mode", _absent),
-            Leaf("vgpu_heterogeneous_mode", "vGPU Heterogeneous Mode", _absent),
+            Leaf("host_vgpu_mode", "Host VGPU Mode", absent),
+            Leaf("vgpu_heterogeneous_mode", "vGPU Heterogeneous Mode", absent),
         ),
     )
     yield Section(
         "gpu_reset_status",
         "GPU Reset Status",
         (
-            Leaf("reset_required", "Reset Required", _deprecated),
-            Leaf("drain_and_reset_recommended", "Drain and Reset Recommended", _deprecated),
+            Leaf("reset_required", "Reset Required", no_longer),
+            Leaf("drain_and_reset_recommended", "Drain and Reset Recommended", no_longer),
         ),
         "RESET_STATUS",
         is_whole=False,
     )
     yield Leaf("gpu_recovery_action", "GPU Recovery Action", recovery)
     yield Leaf("gsp_firmware_version", "GSP Firmware Version", lambda gpu: gpu.gsp_version)
-    yield _absents("ibmnpu", "IBMNPU", ("relaxed_ordering_mode", "Relaxed Ordering Mode"))
+    yield absent_section("ibmnpu", "IBMNPU", ("relaxed_ordering_mode", "Relaxed Ordering Mode"))
 
 
 def _pci() -> Iterator[Row]:
@@ -434,13 +171,13 @@ def _pci() -> Iterator[Row]:
         "pci_sub_system_id", "Sub System Id", lambda gpu: f"{gpu.pci.pci_subsystem_id:08X}", "0x"
     )
     yield Section("pci_gpu_link_info", "GPU Link Info", tuple(_pci_link()))
-    yield _absents(
+    yield absent_section(
         "pci_bridge_chip",
         "Bridge Chip",
         ("bridge_chip_type", "Type"),
         ("bridge_chip_fw", "Firmware"),
     )
-    yield Leaf("replay_counter", "Replays Since Reset", _number("GetPcieReplayCounter"))
+    yield Leaf("replay_counter", "Replays Since Reset", of_number("GetPcieReplayCounter"))
     yield Leaf(
         "replay_rollover_counter",
         "Replay Number Rollovers",
@@ -448,8 +185,8 @@ def _pci() -> Iterator[Row]:
     )
     yield Leaf("tx_util", "Tx Throughput", _throughput(0))
     yield Leaf("rx_util", "Rx Throughput", _throughput(1))
-    yield Leaf("atomic_caps_outbound", "Atomic Caps Outbound", _absent)
-    yield Leaf("atomic_caps_inbound", "Atomic Caps Inbound", _absent)
+    yield Leaf("atomic_caps_outbound", "Atomic Caps Outbound", absent)
+    yield Leaf("atomic_caps_inbound", "Atomic Caps Inbound", absent)
 
 
 def _throughput(direction: int) -> Read:
@@ -463,29 +200,29 @@ def _pci_link() -> Iterator[Section]:
         "pcie_gen",
         "PCIe Generation",
         (
-            Leaf("max_link_gen", "Max", _number(most)),
-            Leaf("current_link_gen", "Current", _number(current)),
-            Leaf("device_current_link_gen", "Device Current", _number(current)),
-            Leaf("max_device_link_gen", "Device Max", _number(own)),
-            Leaf("max_host_link_gen", "Host Max", _absent),
+            Leaf("max_link_gen", "Max", of_number(most)),
+            Leaf("current_link_gen", "Current", of_number(current)),
+            Leaf("device_current_link_gen", "Device Current", of_number(current)),
+            Leaf("max_device_link_gen", "Device Max", of_number(own)),
+            Leaf("max_host_link_gen", "Host Max", absent),
         ),
     )
     yield Section(
         "link_widths",
         "Link Width",
         (
-            Leaf("max_link_width", "Max", _number("GetMaxPcieLinkWidth", after="x")),
-            Leaf("current_link_width", "Current", _number("GetCurrPcieLinkWidth", after="x")),
+            Leaf("max_link_width", "Max", of_number("GetMaxPcieLinkWidth", after="x")),
+            Leaf("current_link_width", "Current", of_number("GetCurrPcieLinkWidth", after="x")),
         ),
     )
 
 
 def _performance() -> Iterator[Row]:
-    yield Leaf("fan_speed", "Fan Speed", _number("GetFanSpeed", after=" %"))
+    yield Leaf("fan_speed", "Fan Speed", of_number("GetFanSpeed", after=" %"))
     yield Leaf("performance_state", "Performance State", lambda gpu: gpu.performance_state)
     yield Section("clocks_event_reasons", "Clocks Event Reasons", tuple(_reasons()), "PERFORMANCE")
     yield Section(None, "Clocks Event Reasons Counters", tuple(_reason_counters()), "PERFORMANCE")
-    yield Leaf("sparse_operation_mode", "Sparse Operation Mode", _absent)
+    yield Leaf("sparse_operation_mode", "Sparse Operation Mode", absent)
 
 
 def _reasons() -> Iterator[Leaf]:
@@ -501,21 +238,21 @@ def _reasons() -> Iterator[Leaf]:
         ("display_clocks_setting", "Display Clock Setting"),
     )
     for name, label in labels:
-        yield Leaf(f"clocks_event_reason_{name}", label, _reason(name))
+        yield Leaf(f"clocks_event_reason_{name}", label, of_reason(name))
 
 
 def _reason_counters() -> Iterator[Leaf]:
-    yield Leaf(None, "SW Power Capping", _violation("sw_power_cap"))
-    yield Leaf(None, "Sync Boost", _violation("sync_boost"))
+    yield Leaf(None, "SW Power Capping", of_violation("sw_power_cap"))
+    yield Leaf(None, "Sync Boost", of_violation("sync_boost"))
     for label in ("SW Thermal Slowdown", "HW Thermal Slowdown", "HW Power Braking"):
-        yield Leaf(None, label, _absent)
+        yield Leaf(None, label, absent)
 
 
 def _usage() -> Iterator[Row]:
     yield FB
     yield BAR1
     protected = tuple(
-        Leaf(name, name.capitalize(), _fixed("0 MiB")) for name in ("total", "used", "free")
+        Leaf(name, name.capitalize(), fixed("0 MiB")) for name in ("total", "used", "free")
     )
     yield Section(
         "cc_protected_memory_usage", "Conf Compute Protected Memory Usage", protected, "MEMORY"
@@ -523,7 +260,7 @@ def _usage() -> Iterator[Row]:
     yield Section(
         None,
         None,
-        (Leaf("compute_mode", "Compute Mode", _in(COMPUTE_MODES, "GetComputeMode")),),
+        (Leaf("compute_mode", "Compute Mode", of_names(COMPUTE_MODES, "GetComputeMode")),),
         "COMPUTE",
     )
     engines = (("encoder", "Encoder"), ("decoder", "Decoder"), ("jpeg", "Jpg"), ("ofa", "Ofa"))
@@ -532,13 +269,13 @@ def _usage() -> Iterator[Row]:
         "utilization",
         "Utilization",
         (
-            Leaf("gpu_util", "GPU", _percent(lambda gpu: gpu.utilization.gpu)),
-            Leaf("memory_util", "Memory", _percent(lambda gpu: gpu.utilization.memory)),
+            Leaf("gpu_util", "GPU", in_percent(lambda gpu: gpu.utilization.gpu)),
+            Leaf("memory_util", "Memory", in_percent(lambda gpu: gpu.utilization.memory)),
             *(
                 Leaf(
                     f"{tag}_util",
                     labels.get(tag, tag.capitalize()),
-                    _percent(_busy(engine)),
+                    in_percent(busy_of(engine)),
                 )
                 for tag, engine in engines
             ),
@@ -546,26 +283,28 @@ def _usage() -> Iterator[Row]:
         "UTILIZATION",
     )
     for tag, label, name, topic in (
-        ("encoder_stats", "Encoder Stats", "GetEncoderStats", "ENCODER_STATS"),
-        ("fbc_stats", "FBC Stats", "GetFBCStats", "FBC_STATS"),
+        ("encoder_stats", "Encoder Stats", "encoder", "ENCODER_STATS"),
+        ("fbc_stats", "FBC Stats", "frame_capture", "FBC_STATS"),
     ):
         rows = (
-            Leaf("session_count", "Active Sessions", _sessions(name, 0)),
-            Leaf("average_fps", "Average FPS", _sessions(name, 1)),
-            Leaf("average_latency", "Average Latency", _sessions(name, 2)),
+            Leaf("session_count", "Active Sessions", of_session(name, 0)),
+            Leaf("average_fps", "Average FPS", of_session(name, 1)),
+            Leaf("average_latency", "Average Latency", of_session(name, 2)),
         )
         yield Section(tag, label, rows, topic)
-    yield _pending(
-        "dram_encryption_mode", "DRAM Encryption Mode", "dram_encryption", lambda _place: _absent
+    yield pending_section(
+        "dram_encryption_mode", "DRAM Encryption Mode", "dram_encryption", lambda _place: absent
     )
 
 
 def _errors() -> Iterator[Row]:
-    yield _pending("ecc_mode", "ECC Mode", "ecc", lambda place: _pair("GetEccMode", place), "ECC")
+    yield pending_section(
+        "ecc_mode", "ECC Mode", "ecc", lambda place: of_pair("GetEccMode", place), "ECC"
+    )
     both = ("volatile", VOLATILE), ("aggregate", AGGREGATE)
     counters = tuple(_ecc_counter(name, counter) for name, counter in both)
     sources = tuple(
-        Leaf(f"sram_{tag}", f"SRAM {label}", _sram(f"bucket_{name}"))
+        Leaf(f"sram_{tag}", f"SRAM {label}", of_sram(f"bucket_{name}"))
         for tag, label, name in (
             ("l2", "L2", "l2"),
             ("sm", "SM", "sm"),
@@ -576,7 +315,7 @@ def _errors() -> Iterator[Row]:
     )
     title = "Aggregate Uncorrectable SRAM Sources"
     repairs: tuple[Row, ...] = tuple(
-        Leaf(None, label, _absent)
+        Leaf(None, label, absent)
         for label in ("Channel Repair Pending", "TPC Repair Pending", "Unrepairable Memory")
     )
     middle = Section("aggregate_uncorrectable_sram_sources", title, sources)
@@ -587,11 +326,11 @@ def _errors() -> Iterator[Row]:
 
 def _ecc_counter(name: str, counter: int) -> Section:
     rows = [
-        Leaf("sram_correctable", "SRAM Correctable", _sram(f"{name}_corrected")),
-        Leaf("sram_uncorrectable_parity", "SRAM Uncorrectable Parity", _sram(f"{name}_parity")),
-        Leaf("sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", _sram(f"{name}_secded")),
-        Leaf("dram_correctable", "DRAM Correctable", _dram(CORRECTED, counter)),
-        Leaf("dram_uncorrectable", "DRAM Uncorrectable", _dram(1 - CORRECTED, counter)),
+        Leaf("sram_correctable", "SRAM Correctable", of_sram(f"{name}_corrected")),
+        Leaf("sram_uncorrectable_parity", "SRAM Uncorrectable Parity", of_sram(f"{name}_parity")),
+        Leaf("sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", of_sram(f"{name}_secded")),
+        Leaf("dram_correctable", "DRAM Correctable", of_dram(CORRECTED, counter)),
+        Leaf("dram_uncorrectable", "DRAM Uncorrectable", of_dram(1 - CORRECTED, counter)),
     ]
     if counter == AGGREGATE:
         exceeded = "sram_threshold_exceeded"
@@ -610,12 +349,12 @@ def _retired() -> Iterator[Row]:
             tag,
             None,
             (
-                Leaf("retired_count", label, _absent),
-                Leaf("retired_pagelist", None, _absent),
+                Leaf("retired_count", label, absent),
+                Leaf("retired_pagelist", None, absent),
             ),
         )
-    yield Leaf("pending_blacklist", "Pending Page Blacklist", _absent)
-    yield Leaf("pending_retirement", None, _absent)
+    yield Leaf("pending_blacklist", "Pending Page Blacklist", absent)
+    yield Leaf("pending_retirement", None, absent)
 
 
 def _remapped() -> Iterator[Row]:
@@ -626,7 +365,7 @@ def _remapped() -> Iterator[Row]:
         "remapped_row_failure", "Remapping Failure Occurred", lambda gpu: yes(gpu.remapped[3])
     )
     banks = tuple(
-        Leaf(f"row_remapper_histogram_{name}", name.capitalize(), _bank(name))
+        Leaf(f"row_remapper_histogram_{name}", name.capitalize(), of_bank(name))
         for name in ("max", "high", "partial", "low", "none")
     )
     yield Section("row_remapper_histogram", "Bank Remap Availability Histogram", banks)
@@ -637,16 +376,16 @@ def _thermals() -> Iterator[Row]:
         "temperature",
         "Temperature",
         (
-            Leaf("gpu_temp", "GPU Current Temp", _celsius(lambda gpu: gpu.temperature_c)),
-            Leaf("gpu_temp_tlimit", "GPU T.Limit Temp", _absent),
+            Leaf("gpu_temp", "GPU Current Temp", in_celsius(lambda gpu: gpu.temperature_c)),
+            Leaf("gpu_temp_tlimit", "GPU T.Limit Temp", absent),
             Leaf("gpu_temp_max_threshold", "GPU Shutdown Temp", _threshold(SHUTDOWN)),
             Leaf("gpu_temp_slow_threshold", "GPU Slowdown Temp", _threshold(SLOWDOWN)),
             Leaf("gpu_temp_max_gpu_threshold", "GPU Max Operating Temp", _threshold(GPU_MAX)),
-            Leaf("gpu_target_temperature", "GPU Target Temperature", _absent),
+            Leaf("gpu_target_temperature", "GPU Target Temperature", absent),
             Leaf(
                 "memory_temp",
                 "Memory Current Temp",
-                _celsius(lambda gpu: gpu.memory_temperature_c),
+                in_celsius(lambda gpu: gpu.memory_temperature_c),
             ),
             Leaf("gpu_temp_max_mem_threshold", "Memory Max Operating Temp", _threshold(MEMORY_MAX)),
         ),
@@ -656,8 +395,8 @@ def _thermals() -> Iterator[Row]:
         "supported_gpu_target_temp",
         "Supported GPU Target Temp",
         (
-            Leaf("gpu_target_temp_min", "GPU Target Temp Min", _absent),
-            Leaf("gpu_target_temp_max", "GPU Target Temp Max", _absent),
+            Leaf("gpu_target_temp_min", "GPU Target Temp Min", absent),
+            Leaf("gpu_target_temp_max", "GPU Target Temp Max", absent),
         ),
         "SUPPORTED_GPU_TARGET_TEMP",
         is_whole=False,
@@ -665,7 +404,7 @@ def _thermals() -> Iterator[Row]:
 
 
 def _threshold(which: int) -> Read:
-    return _celsius(lambda gpu: gpu.threshold_c(which))
+    return in_celsius(lambda gpu: gpu.threshold_c(which))
 
 
 def _power() -> Iterator[Row]:
@@ -687,14 +426,14 @@ def _power() -> Iterator[Row]:
         "GPU Power Readings",
         (
             state,
-            *(Leaf(tag, label, _watts(_power_field(field))) for tag, label, field in draws),
-            *(Leaf(tag, label, _watts(read)) for tag, label, read in limits),
+            *(Leaf(tag, label, in_watts(power_of(field))) for tag, label, field in draws),
+            *(Leaf(tag, label, in_watts(read)) for tag, label, read in limits),
         ),
         "POWER",
     )
-    absent_draws = tuple(Leaf(tag, label, _absent) for tag, label, _ in draws)
+    absent_draws = tuple(Leaf(tag, label, absent) for tag, label, _ in draws)
     yield Section("gpu_memory_power_readings", "GPU Memory Power Readings ", absent_draws, "POWER")
-    absent_limits = tuple(Leaf(tag, label, _absent) for tag, label, _ in limits)
+    absent_limits = tuple(Leaf(tag, label, absent) for tag, label, _ in limits)
     yield Section(
         "module_power_readings",
         "Module Power Readings",
@@ -702,11 +441,11 @@ def _power() -> Iterator[Row]:
         "POWER",
     )
     yield Section(
-        None, None, (Leaf("power_smoothing", "Power Smoothing", _absent),), "POWER_SMOOTHING"
+        None, None, (Leaf("power_smoothing", "Power Smoothing", absent),), "POWER_SMOOTHING"
     )
     profiles = (
-        Leaf("power_profile_requested_profiles", "Requested Profiles", _absent),
-        Leaf("power_profile_enforced_profiles", "Enforced Profiles", _absent),
+        Leaf("power_profile_requested_profiles", "Requested Profiles", absent),
+        Leaf("power_profile_enforced_profiles", "Enforced Profiles", absent),
     )
     yield Section("power_profiles", "Workload Power Profiles", profiles, "POWER_PROFILES")
 
@@ -722,7 +461,7 @@ _DOMAINS: Final = (
 def _clocks() -> Iterator[Row]:
     def rows(read: Callable[[Gpu, int], int], names: str) -> tuple[Leaf, ...]:
         return tuple(
-            Leaf(tag, label, _mhz(_of_domain(read, domain)))
+            Leaf(tag, label, in_mhz(of_domain(read, domain)))
             for tag, label, domain in _DOMAINS
             if tag.removesuffix("_clock") in names.split()
         )
@@ -739,40 +478,40 @@ def _clocks() -> Iterator[Row]:
         rows(Gpu.default_clock_hz, two),
         topic,
     )
-    deferred = (Leaf("mem_clock", "Memory", _absent),)
+    deferred = (Leaf("mem_clock", "Memory", absent),)
     yield Section("deferred_clocks", "Deferred Clocks", deferred, topic)
     yield Section("max_clocks", "Max Clocks", rows(Gpu.max_clock_hz, every), topic)
     boost = Leaf(
-        "graphics_clock", "Graphics", _number("GetMaxCustomerBoostClock", GRAPHICS, after=" MHz")
+        "graphics_clock", "Graphics", of_number("GetMaxCustomerBoostClock", GRAPHICS, after=" MHz")
     )
     yield Section("max_customer_boost_clocks", "Max Customer Boost Clocks", (boost,), topic)
     policy = (
-        Leaf("auto_boost", "Auto Boost", _absent),
-        Leaf("auto_boost_default", "Auto Boost Default", _absent),
+        Leaf("auto_boost", "Auto Boost", absent),
+        Leaf("auto_boost_default", "Auto Boost Default", absent),
     )
     yield Section("clock_policy", "Clock Policy", policy, topic)
-    volts = (Leaf("graphics_volt", "Graphics", _absent),)
+    volts = (Leaf("graphics_volt", "Graphics", absent),)
     yield Section("voltage", "Voltage", volts, "VOLTAGE", is_whole=False)
 
 
 def _fabric() -> Iterator[Row]:
     health = (
-        Leaf(None, "Summary", _absent),
-        Leaf("bandwidth", "Bandwidth", _absent),
-        Leaf("route_recovery_in_progress", "Route Recovery in progress", _absent),
-        Leaf("route_unhealthy", "Route Unhealthy", _absent),
-        Leaf("access_timeout_recovery", "Access Timeout Recovery", _absent),
-        Leaf(None, "Incorrect Configuration", _absent),
-        Leaf(None, "Partition Assigned", _absent),
+        Leaf(None, "Summary", absent),
+        Leaf("bandwidth", "Bandwidth", absent),
+        Leaf("route_recovery_in_progress", "Route Recovery in progress", absent),
+        Leaf("route_unhealthy", "Route Unhealthy", absent),
+        Leaf("access_timeout_recovery", "Access Timeout Recovery", absent),
+        Leaf(None, "Incorrect Configuration", absent),
+        Leaf(None, "Partition Assigned", absent),
     )
     yield Section(
         "fabric",
         "Fabric",
         (
-            Leaf("state", "State", _absent),
-            Leaf("status", "Status", _absent),
-            Leaf("cliqueId", "CliqueId", _absent),
-            Leaf("clusterUuid", "ClusterUUID", _absent),
+            Leaf("state", "State", absent),
+            Leaf("status", "Status", absent),
+            Leaf("cliqueId", "CliqueId", absent),
+            Leaf("clusterUuid", "ClusterUUID", absent),
             Section("health", "Health", health),
         ),
     )
@@ -782,7 +521,7 @@ def _lists() -> Iterator[Row]:
     yield Several(
         "supported_clocks",
         "Supported Clocks",
-        _clock_sections,
+        clock_sections,
         empty_text=ABSENT,
         topics="SUPPORTED_CLOCKS",
         is_whole=False,
@@ -791,21 +530,23 @@ def _lists() -> Iterator[Row]:
     yield Several(
         "processes",
         "Processes",
-        _process_sections,
+        process_sections,
         empty_text="None",
         topics="PIDS",
         is_flat=True,
+        column=42,
     )
     yield Several(
         "accounted_processes",
         "Accounted Processes",
-        _accounted_sections,
+        accounted_sections,
         empty_text="None",
         topics="ACCOUNTING",
         is_whole=False,
         is_flat=True,
+        column=42,
     )
-    yield Section("capabilities", "Capabilities", (Leaf("egm", "EGM", _fixed("disabled")),))
+    yield Section("capabilities", "Capabilities", (Leaf("egm", "EGM", fixed("disabled")),))
 
 
 def _all() -> Iterator[Row]:
