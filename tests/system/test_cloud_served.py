@@ -218,6 +218,7 @@ class TestCommandLine:
     [
         (("serve", "--node", "x"), "no NAME=MODEL:COUNT"),
         (("serve", "--node", "x=sxm80:99"), "1 to 16 cards"),
+        (("serve", "--node", "x=sxm80:1@mars"), "none of local, slurm, kubernetes"),
         (("serve", "--policy", "none"), "none of first-come"),
         (("serve", "--workers", "0"), "1 to 32 workers"),
         (("simulate", "--gpus", "0"), "--gpus"),
