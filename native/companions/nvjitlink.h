@@ -49,5 +49,7 @@ Result complete(Linker &linker);
 
 // Turn a link's LTO-IR into PTX by NVIDIA's library, which VA100_NVJITLINK names, or say why not.
 Result lto_to_ptx(const Linker &linker, std::string &ptx, std::string &problem);
+// That library's version; false when there is none.
+bool lto_version(unsigned *major, unsigned *minor);
 
 } // namespace va

@@ -46,12 +46,15 @@ extern "C" {
 __attribute__((visibility("default"))) int va100_nvjitlink_links_ptx = 1; // tells ours from NVIDIA's
 }
 
-// A version before those that link LTO-IR by default: numba-cuda would hand over nothing else.
+// The version of the library that turns LTO-IR into PTX.  Without one, a version before those that
+// link LTO-IR by default: numba-cuda would hand over nothing else.
 VA_EXPORT int nvJitLinkVersion(unsigned *major, unsigned *minor) {
   if (!major || !minor)
     return va::kNullInput;
-  *major = 12;
-  *minor = 2;
+  if (!va::lto_version(major, minor)) {
+    *major = 12;
+    *minor = 2;
+  }
   return va::kSuccess;
 }
 

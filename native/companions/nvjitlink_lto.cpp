@@ -19,6 +19,7 @@ struct Functions {
   int (*ptx)(Handle, char *) = nullptr;
   int (*log_size)(Handle, size_t *) = nullptr;
   int (*log)(Handle, char *) = nullptr;
+  int (*version)(unsigned *, unsigned *) = nullptr;
 };
 
 template <typename F> bool look_up(void *library, const char *name, F &function) {
@@ -34,7 +35,8 @@ bool look_up_all(void *library, Functions &f) {
          look_up(library, "nvJitLinkGetLinkedPtxSize", f.ptx_size) &&
          look_up(library, "nvJitLinkGetLinkedPtx", f.ptx) &&
          look_up(library, "nvJitLinkGetErrorLogSize", f.log_size) &&
-         look_up(library, "nvJitLinkGetErrorLog", f.log);
+         look_up(library, "nvJitLinkGetErrorLog", f.log) &&
+         look_up(library, "nvJitLinkVersion", f.version);
 }
 
 // NVIDIA's library, opened at the first use; null when there is none.
@@ -90,6 +92,11 @@ std::string log_of(const Functions &f, Handle handle) {
 }
 
 } // namespace
+
+bool lto_version(unsigned *major, unsigned *minor) {
+  const Functions *const f = theirs();
+  return f && f->version(major, minor) == kSuccess;
+}
 
 Result lto_to_ptx(const Linker &linker, std::string &ptx, std::string &problem) {
   const Functions *const f = theirs();

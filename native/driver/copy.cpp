@@ -50,11 +50,14 @@ void require_range(const Side &side, uint64_t bytes) {
 void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   const Way way = way_between(to, from);
   const int device = stream.context->device->ordinal;
-  if (way == Way::kBetweenDevices)
-    log_transfer_lasting(stream.track, device, bytes, way,
-                         peer_copy_s(device_holding(from), device_holding(to), bytes));
+  const bool on_devices = way == Way::kWithinDevice || way == Way::kBetweenDevices;
+  const int source = on_devices ? gpu_holding(from, device_holding(from)) : -1;
+  const int target = on_devices ? gpu_holding(to, device_holding(to)) : -1;
+  if (source != target)
+    log_transfer_lasting(stream.track, device, bytes, Way::kBetweenDevices,
+                         peer_copy_s(source, target, bytes));
   else
-    log_transfer(stream.track, device, bytes, way);
+    log_transfer(stream.track, device, bytes, on_devices ? Way::kWithinDevice : way);
 }
 
 void use(Side side, unsigned *type, void **host, CUdeviceptr *device) {

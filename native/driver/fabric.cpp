@@ -1,9 +1,12 @@
 #include "fabric.h"
 
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 
+#include "blocks.h"
 #include "fabric_facts.h"
-#include "objects.h"
 #include "settings.h"
 #include "va100/outside.h"
 
@@ -20,10 +23,38 @@ bool is_card() {
 
 bool is_bridged(int gpu) { return (gpu ^ 1) < settings().device_count; }
 
+struct Foreign {
+  std::mutex mutex;
+  std::map<uint64_t, std::pair<uint64_t, int>> by_base; // bytes and GPU
+};
+
+Foreign &foreign() {
+  static Foreign *const instance = new Foreign;
+  return *instance;
+}
+
+std::atomic<bool> any_foreign{false};
+
 } // namespace
 
+void note_foreign(uint64_t base, uint64_t bytes, int gpu) {
+  const std::lock_guard<std::mutex> lock(foreign().mutex);
+  foreign().by_base[base] = {bytes, gpu};
+  any_foreign = true;
+}
+
+int gpu_holding(uint64_t address, int device) {
+  Block block;
+  if (!any_foreign.load(std::memory_order_relaxed) || !find_block(address, &block) ||
+      block.origin != Origin::kImported)
+    return va_fabric_gpu(device);
+  const std::lock_guard<std::mutex> lock(foreign().mutex);
+  const auto found = foreign().by_base.find(block.base);
+  return found == foreign().by_base.end() ? va_fabric_gpu(device) : found->second.second;
+}
+
 double peer_copy_s(int from, int to, uint64_t bytes) {
-  const int links = va_fabric_links(va_fabric_gpu(from), va_fabric_gpu(to));
+  const int links = va_fabric_links(from, to);
   const double rate = links ? links * facts::kPeerLinkBytesPerSecond
                             : facts::kPeerPciGen4BytesPerSecond *
                                   (1 << va_fabric_pcie_generation()) / 16.0;

@@ -5,7 +5,12 @@
 
 namespace va {
 
-// From one device to another, as this process numbers them.
+// From one GPU to another, by place in the node.
 double peer_copy_s(int from, int to, uint64_t bytes);
+
+// Memory of another process, mapped here: where in the node it lies.  Forgotten when unmapped.
+void note_foreign(uint64_t base, uint64_t bytes, int gpu);
+// Place in the node of the GPU that holds an address, which here belongs to a device.
+int gpu_holding(uint64_t address, int device);
 
 } // namespace va

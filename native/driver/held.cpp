@@ -90,8 +90,8 @@ std::shared_ptr<Moment> recorded(const Place &place) {
 }
 
 void log_done(const std::list<Hold> &done, void *const *tickets, const uint64_t *sent, size_t count,
-              double seconds) {
-  std::vector<std::shared_ptr<Moment>> ready;
+              double not_before_s, double seconds) {
+  std::vector<std::shared_ptr<Moment>> ready{std::make_shared<Moment>(Moment{not_before_s, true})};
   for (const Hold &hold : done)
     ready.push_back(recorded(hold.places.front()));
   for (const Hold &hold : done) {
@@ -185,9 +185,15 @@ extern "C" void va_outside_hold(void *stream, va_outside_settle settle, void *ti
   held_count.fetch_add(1);
 }
 
+extern "C" double va_outside_ready(void *stream) {
+  const std::shared_ptr<Moment> moment = recorded(place_of(*static_cast<Stream *>(stream)));
+  resolve_timeline();
+  return time_of(*moment);
+}
+
 extern "C" void va_outside_done(void *const *tickets, const uint64_t *sent, size_t count,
-                                double seconds) {
-  log_done(taken(tickets, count), tickets, sent, count, seconds);
+                                double not_before_s, double seconds) {
+  log_done(taken(tickets, count), tickets, sent, count, not_before_s, seconds);
 }
 
 extern "C" void va_outside_drop(void *const *tickets, size_t count) { taken(tickets, count); }

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "driver_api.h"
+#include "fabric.h"
 #include "physical.h"
+#include "va100/outside.h"
 
 namespace va {
 namespace {
@@ -25,7 +27,7 @@ struct MemoryHandle {
   uint64_t magic;
   int32_t process, fd;
   uint64_t inode, offset, bytes;
-  int32_t device, reserved;
+  int32_t device, gpu; // as the exporter numbers it, and by place in the node
 };
 
 struct EventHandle {
@@ -112,6 +114,7 @@ CUresult open_memory(CUdeviceptr *address, const CUipcMemHandle &packed_handle, 
       return CUDA_ERROR_INVALID_HANDLE;
     }
     opened = {import_piece(context, handle.bytes, file, handle.offset), 0};
+    note_foreign(opened.address, handle.bytes, handle.gpu);
   }
   ++opened.users;
   *address = opened.address;
@@ -127,7 +130,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
   Block block;
   if (!find_block(address, &block) || block.origin != Origin::kDevice || block.pool || !block.id)
     return CUDA_ERROR_INVALID_VALUE;
-  MemoryHandle content{kMemoryMagic, getpid(), -1, 0, 0, block.bytes, block.device, 0};
+  MemoryHandle content{kMemoryMagic, getpid(), -1, 0, 0, block.bytes, block.device,
+                       va_fabric_gpu(block.device)};
   if (va_arena_share(block.base, &content.fd, &content.offset))
     return CUDA_ERROR_OUT_OF_MEMORY;
   content.inode = inode_of(content.fd);

@@ -77,13 +77,13 @@ void await_others(const void *stream, const Clique *clique) {
   }
 }
 
-void Clique::join(int rank, int gpu) {
+void Clique::join(int rank, const Seat &seat) {
   const Lock lock(mutex_);
   if (is_local(rank))
     fail(ncclInvalidUsage, "rank %d is there already", rank);
   if (!segment_)
     std::atomic_store(&segment_, std::shared_ptr<Segment>(Segment::open(name_, ranks_)));
-  segment_->join(rank, gpu);
+  segment_->join(rank, seat);
   lists_[rank];
 }
 
@@ -104,17 +104,17 @@ void Clique::await_all() {
 
 void Clique::complete() {
   segment_->seal();
-  std::map<int, int> by_gpu;
+  std::map<std::array<uint8_t, 16>, int> by_device;
   for (int rank = 0; rank < ranks_; ++rank) {
-    const int gpu = segment_->place(rank).gpu;
-    gpus_.push_back(gpu);
-    const auto [it, first] = by_gpu.emplace(gpu, rank);
+    const Seat &seat = segment_->place(rank).seat;
+    gpus_.push_back(seat.gpu);
+    const auto [it, first] = by_device.emplace(seat.uuid, rank);
     if (!first && !sharing_allowed())
       fail(ncclInvalidUsage,
            "Duplicate GPU detected : rank %d and rank %d both on GPU %d of the node; give each "
            "rank its own (VA100_GPUS sets how many there are), or set "
            "NCCL_MULTI_RANK_GPU_ENABLE=1",
-           rank, it->second, gpu);
+           rank, it->second, seat.gpu);
   }
   ring_ = ring_through(gpus_);
   if (segment_->all_here_are_mine())
@@ -131,7 +131,7 @@ void Clique::leave(int rank) {
     std::atomic_store(&segment_, std::shared_ptr<Segment>());
 }
 
-void Clique::post(const std::vector<TicketPtr> &tickets, bool wait) {
+void Clique::post(const std::vector<TicketPtr> &tickets) {
   Lock lock(mutex_);
   if (error_ != ncclSuccess)
     throw Failure{error_, error_text_};
@@ -144,11 +144,6 @@ void Clique::post(const std::vector<TicketPtr> &tickets, bool wait) {
   while (segment_ && remote_legs_wait() && await_queues(lock))
     while (step())
       ;
-  lock.unlock();
-  if (wait)
-    for (const TicketPtr &ticket : tickets)
-      wait_for(ticket);
-  lock.lock();
   for (const TicketPtr &ticket : tickets)
     if (ticket->done && ticket->result != ncclSuccess)
       throw Failure{ticket->result, ticket->text};
@@ -420,7 +415,7 @@ void Clique::finish(const std::vector<TicketPtr> &set, ncclResult_t result, cons
     sent.push_back(ticket->sent_bytes);
   }
   if (result == ncclSuccess)
-    va_outside_done(held.data(), sent.data(), held.size(), seconds);
+    va_outside_done(held.data(), sent.data(), held.size(), set.front()->begin_s, seconds);
   else
     va_outside_drop(held.data(), held.size());
   {

@@ -66,7 +66,7 @@ struct Ticket {
   int made_rank = 0, made_ranks = 0;
 
   void *stream = nullptr; // the driver's; null where no stream is held
-  int device = -1;
+  double begin_s = 0;     // when all ranks are ready, where other processes have some of them
   bool done = false;
   ncclResult_t result = ncclSuccess;
   std::string text; // of a failure
@@ -85,14 +85,14 @@ public:
   int ranks() const { return ranks_; }
 
   // A rank comes: its place is taken at once.
-  void join(int rank, int gpu);
+  void join(int rank, const Seat &seat);
   // Wait until all ranks are there.
   void await_all();
   void leave(int rank);
 
-  // Put work in a rank's list and run what can run.  Returns once the ticket is done or, unless
-  // `wait`, when only ranks of this process are missing.
-  void post(const std::vector<TicketPtr> &tickets, bool wait);
+  // Put work in ranks' lists and run what can run.  Returns when the work is done, or when only ranks
+  // of this process are missing.
+  void post(const std::vector<TicketPtr> &tickets);
   void wait_for(const TicketPtr &ticket);
   // Wait for all that a rank has asked for.
   void drain(int rank);

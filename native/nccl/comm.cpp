@@ -1,8 +1,8 @@
 #include "comm.h"
 
+#include <cstring>
 #include <mutex>
 #include <set>
-#include <tuple>
 
 #include "va100/outside.h"
 
@@ -14,10 +14,14 @@ int cuCtxPushCurrent_v2(void *context);
 int cuCtxPopCurrent_v2(void **context);
 int cuCtxGetDevice(int *device);
 int cuDevicePrimaryCtxRetain(void **context, int device);
+int cuDeviceGetUuid_v2(void *uuid, int device);
+int cuDeviceGetName(char *name, int bytes, int device);
 }
 
 namespace va::nccl {
 namespace {
+
+constexpr int kBeyond = 1 << 16; // more than any node has GPUs
 
 struct Comms {
   std::mutex mutex;
@@ -52,6 +56,17 @@ void require_context(void **context, int *device) {
   require_cuda(cuCtxGetDevice(device), "cuCtxGetDevice");
 }
 
+// An instance of a MIG GPU meets no other device but through host memory.
+Seat seat_of(int device) {
+  Seat seat{va_fabric_gpu(device), {}};
+  char name[256] = "";
+  require_cuda(cuDeviceGetUuid_v2(seat.uuid.data(), device), "cuDeviceGetUuid");
+  require_cuda(cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName");
+  if (std::strstr(name, " MIG "))
+    seat.gpu += kBeyond;
+  return seat;
+}
+
 std::unique_ptr<ncclComm> placed(const std::string &name, int ranks, int rank, void *context,
                                  int device) {
   if (ranks < 1 || ranks > kMostRanks)
@@ -64,9 +79,8 @@ std::unique_ptr<ncclComm> placed(const std::string &name, int ranks, int rank, v
   comm->ranks = ranks;
   comm->device = device;
   comm->context = context;
-  comm->gpu = va_fabric_gpu(device);
   comm->clique = clique_named(name, ranks);
-  comm->clique->join(rank, comm->gpu);
+  comm->clique->join(rank, seat_of(device));
   return comm;
 }
 

@@ -11,7 +11,7 @@
 struct ncclComm {
   std::shared_ptr<va::nccl::Clique> clique;
   std::string name;
-  int rank = 0, ranks = 0, device = 0, gpu = 0;
+  int rank = 0, ranks = 0, device = 0;
   void *context = nullptr; // of the device
   struct UserOp {
     int type;

@@ -60,7 +60,7 @@ void run_splits(std::vector<Split> splits) {
     return one.comm->clique->name() < other.comm->clique->name();
   });
   for (const Split &split : splits)
-    split.comm->clique->post({split.ticket}, false);
+    split.comm->clique->post({split.ticket});
   std::vector<Join> joins;
   for (const Split &split : splits) {
     split.comm->clique->wait_for(split.ticket);
@@ -87,9 +87,8 @@ void run_captured(void *data) {
     const va_outside_place place = va_outside_running();
     auto ticket = std::make_shared<Ticket>(captured.ticket);
     ticket->stream = place.stream;
-    ticket->device = place.device;
     await_others(place.stream, captured.clique.get());
-    captured.clique->post({ticket}, false);
+    captured.clique->post({ticket});
     return ncclSuccess;
   });
 }
@@ -147,7 +146,6 @@ void run_work(std::vector<Work> all) {
       continue;
     }
     work.ticket->stream = place.stream;
-    work.ticket->device = place.device;
     const auto same = std::find_if(batches.begin(), batches.end(), [&](const auto &batch) {
       return batch.first == work.comm->clique;
     });
@@ -163,7 +161,7 @@ void run_work(std::vector<Work> all) {
   for (const auto &[clique, tickets] : batches) {
     for (const TicketPtr &ticket : tickets)
       await_others(ticket->stream, clique.get());
-    clique->post(tickets, false);
+    clique->post(tickets);
   }
 }
 

@@ -155,11 +155,11 @@ Segment::~Segment() {
 
 RankPlace &Segment::place(int rank) const { return header_->places[rank]; }
 
-void Segment::join(int rank, int gpu) {
+void Segment::join(int rank, const Seat &seat) {
   RankPlace &mine = place(rank);
   int32_t nobody = 0;
   mine.started = start_of(getpid());
-  mine.gpu = gpu;
+  mine.seat = seat;
   if (!mine.pid.compare_exchange_strong(nobody, getpid()))
     fail(ncclInvalidUsage, "rank %d is there already, in process %d", rank, nobody);
   if (header_->joined.fetch_add(1) + 1 == static_cast<uint32_t>(ranks_))

@@ -5,6 +5,7 @@
 // later.  The processes have to be the same user's, on the same machine.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -27,10 +28,16 @@ struct Digest {
   bool operator!=(const Digest &other) const { return !(*this == other); }
 };
 
+// Which device a rank has: a GPU, or an instance of one.
+struct Seat {
+  int gpu; // place in the node; beyond all GPUs where nothing but host memory leads to it
+  std::array<uint8_t, 16> uuid;
+};
+
 struct RankPlace {
   std::atomic<int32_t> pid; // 0: not here yet
   uint64_t started;         // of the process, so that a number used again is told apart
-  int32_t gpu;              // place in the node
+  Seat seat;
   int32_t color, key;       // of a split
   Digest digest;
   double ready_s;
@@ -49,7 +56,7 @@ public:
 
   RankPlace &place(int rank) const;
   // Take a rank's place; fails when somebody has it.
-  void join(int rank, int gpu);
+  void join(int rank, const Seat &seat);
   // Wait until every rank has its place; by then the name is gone.  Threads may wait side by side.
   void await_all(const std::function<void()> &check) const;
   // Once all are here, and by one thread: counts the processes.

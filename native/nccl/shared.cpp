@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "clique.h"
+#include "va100/outside.h"
 
 namespace va::nccl {
 namespace {
@@ -58,17 +59,24 @@ private:
       in(t.rank, at, from, count);
   }
 
-  // Every rank says what it is about to do before anything moves.
+  // Every rank says what it is about to do, and from when on it can, before anything moves.
   void require_agreement() {
     const Digest said{static_cast<uint64_t>(first_.kind), first_.count,
                       static_cast<uint64_t>(first_.type), static_cast<uint64_t>(first_.op),
                       static_cast<uint64_t>(first_.root)};
-    for (const TicketPtr &ticket : mine_)
+    for (const TicketPtr &ticket : mine_) {
       segment_.place(ticket->rank).digest = said;
+      segment_.place(ticket->rank).ready_s = ticket->stream ? va_outside_ready(ticket->stream) : 0;
+    }
     segment_.meet();
     bool agreed = true;
-    for (int rank = 0; rank < ranks_; ++rank)
+    double begin = 0;
+    for (int rank = 0; rank < ranks_; ++rank) {
       agreed &= segment_.place(rank).digest == said;
+      begin = std::max(begin, segment_.place(rank).ready_s);
+    }
+    for (const TicketPtr &ticket : mine_)
+      ticket->begin_s = begin;
     segment_.meet(); // nobody writes anew before all have read
     if (!agreed)
       fail(ncclInvalidUsage, "ranks called different collectives, or with other counts, types, "

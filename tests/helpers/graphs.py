@@ -43,6 +43,15 @@ class Copy(ctypes.Structure):
     )  # fmt: skip
 
 
+def copy(to: int, source: int, size: int) -> Copy:
+    """Bytes that lie together."""
+    unified = 4
+    return Copy(
+        dst_type=unified, dst_device=to, src_type=unified, src_device=source, width=size,
+        height=1, depth=1,
+    )  # fmt: skip
+
+
 class Fill(ctypes.Structure):
     """CUDA_MEMSET_NODE_PARAMS."""
 

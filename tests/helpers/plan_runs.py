@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from va100.plan.machine import find_machine
+from va100.plan.machine import find_machine, on_network
 from va100.plan.memory import stage_memories
 from va100.plan.stacks import FSDP, MEGATRON_CORE, MEGATRON_LM, Attention
 from va100.plan.training import TrainEstimate, estimate_training
@@ -99,10 +99,12 @@ def all_runs(measured: Path) -> list[Run]:
 def vtrain_runs(measured: Path) -> Iterator[Run]:
     """Megatron-DeepSpeed's steps that vTrain was checked with."""
     node = find_machine("hgx-a100-8x80gb")
+    # The table says four adapters of 200 Gbit/s a node.
+    cluster = on_network(node, "hdr-4")
     for number, row in rows(measured / "vtrain_iterations.csv.gz"):
         one = "single" in row["source"]
         options = megatron(row, int(row["micro_batch"]), 1)
-        found = estimate_training(gpt(row, 51200), options, node)
+        found = estimate_training(gpt(row, 51200), options, node if one else cluster)
         family = "vTrain, one node" if one else "vTrain, 8 to 64 nodes"
         yield Run(family, number % 2 == 0, float(row["measured_us"]) / 1e6, found)
 

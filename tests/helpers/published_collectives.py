@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
-from va100.perf.collectives import PATTERNS, Collective, Group, estimate, group_of
+from va100.perf.collectives import (
+    PATTERNS,
+    Collective,
+    CollectiveEstimate,
+    Group,
+    estimate,
+    estimate_direct,
+    group_of,
+)
 from va100.perf.transport import Algorithm, Shape, choose, reckoned_s
 
 LARGE_BYTES = 64 << 20
@@ -37,6 +45,8 @@ class Row:
     node: str
     network: str | None
     measured_s: float
+    direct: bool = False
+    """Done by a serving framework's own kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,29 @@ def _nccl(folder: Path) -> Iterator[Row]:
         size, seconds = int(row["bytes"]), float(row["measured_us"]) * 1e-6
         name = f"aic_comm, {row['op'].replace('_', '-')}"
         yield Row(name, fitted, row["op"], int(row["ranks"]), 1, size, kind, BOARD, None, seconds)
+
+
+def _direct(folder: Path) -> Iterator[Row]:
+    for row in _read(folder, "aic_comm"):
+        framework = row["software"].split()[0]
+        if framework == "NCCL" or not row["mode"].endswith("graph"):
+            continue
+        name = f"aic_comm, all-reduce kernels of {framework}"
+        size, seconds = int(row["bytes"]), float(row["measured_us"]) * 1e-6
+        fitted, ranks = framework != "trtllm", int(row["ranks"])
+        yield Row(
+            name,
+            fitted,
+            "all_reduce",
+            ranks,
+            1,
+            size,
+            "bfloat16",
+            BOARD,
+            None,
+            seconds,
+            direct=True,
+        )
 
 
 def _vtrain(folder: Path) -> Iterator[Row]:
@@ -116,7 +149,7 @@ def _vidur(folder: Path) -> Iterator[Row]:
 
 def rows(folder: Path) -> list[Row]:
     """Every clean row of the tables there are."""
-    return [*_nccl(folder), *_vtrain(folder), *_misc(folder), *_vidur(folder)]
+    return [*_nccl(folder), *_direct(folder), *_vtrain(folder), *_misc(folder), *_vidur(folder)]
 
 
 def _shape(row: Row) -> Shape:
@@ -126,9 +159,16 @@ def _shape(row: Row) -> Shape:
     )
 
 
+def predicted(row: Row, group: Group) -> CollectiveEstimate:
+    """What the model says of a row."""
+    if row.direct:
+        return estimate_direct(row.size_bytes, row.ranks, group=group)
+    return estimate(row.op, row.size_bytes, row.ranks, dtype=row.dtype, group=group)
+
+
 def errors(row: Row, group: Group) -> tuple[float, float, float]:
     """Relative errors of the model, of the raw links, and of NCCL's tuner."""
-    ours = estimate(row.op, row.size_bytes, row.ranks, dtype=row.dtype, group=group).time_s
+    ours = predicted(row, group).time_s
     shape, ring = _shape(row), group.ring
     raw_rate = ring.links_count * 25e9 if ring.links_count else 31.5e9
     roofline = shape.sent_bytes / raw_rate

@@ -63,12 +63,13 @@ again:
 CLIENT = Path(__file__).parent / "clients" / "ipc_client.py"
 
 
-def elsewhere(*words: object, fds: tuple[int, ...] = ()) -> list[str]:
+def elsewhere(*words: object, fds: tuple[int, ...] = (), **variables: str) -> list[str]:
     """What another process says, line by line."""
     command = [sys.executable, str(CLIENT), str(NATIVE_DIR / "libcuda.so.1"), *map(str, words)]
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=120, pass_fds=fds
-    )
+        command, env=os.environ | variables, check=False, capture_output=True, text=True,
+        timeout=120, pass_fds=fds,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
@@ -89,6 +90,17 @@ class TestMemory:
             address = cuda.allocate(100_000)
             cuda.write(address, b"hello there\0")
             said = elsewhere("memory", words(handle_of(cuda, address)))
+            assert said == ["hello there"]
+            assert cuda.read(address, 8) == b"answer 0"
+
+    @pytest.mark.parametrize("visible", ["3", "2,0", "0"])
+    def test_a_process_need_not_see_the_others_device(self, visible):
+        """A launcher gives each of its processes a device of its own, all called 0 there."""
+        with context() as cuda:
+            address = cuda.allocate(4096)
+            cuda.write(address, b"hello there\0")
+            word = words(handle_of(cuda, address))
+            said = elsewhere("memory", word, VA100_GPUS="4", CUDA_VISIBLE_DEVICES=visible)
             assert said == ["hello there"]
             assert cuda.read(address, 8) == b"answer 0"
 

@@ -47,6 +47,10 @@ def test_data_arrives_where_it_belongs(ranks):
     assert "moves agree" in run("moves", ranks)
 
 
+def test_groups_under_stress(full):
+    assert "stress agrees" in run("stress", "2000" if full else "60")
+
+
 @pytest.mark.parametrize(
     "case", ["in_place", "factors", "groups", "ring_of_pairs", "threads", "splits", "shrinks"]
 )

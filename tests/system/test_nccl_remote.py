@@ -65,6 +65,7 @@ class TestProcesses:
     @pytest.mark.parametrize(
         ("case", "ranks", "per_process"),
         [
+            ("clocks", 3, 1),
             ("chain", 4, 1),
             ("split", 4, 1),
             ("split", 6, 3),

@@ -50,7 +50,7 @@ def answers(texts):
 
 
 def test_a_script_finds_ours_under_either_name(answers):
-    # No version that links LTO-IR: clients that could would hand over nothing else.
+    # Without NVIDIA's, no version that links LTO-IR: clients would hand over nothing else.
     assert answers["versions"] == [[0, 12, 2, True]] * 2
 
 
@@ -108,4 +108,4 @@ def test_lto_ir_of_cuda_core_runs_with_nvidias():
     if not any(nvjitlinks()):
         pytest.skip("needs nvidia-nvjitlink")
     done = run(CLIENTS / "cuda_core_lto.py")
-    assert done.stdout == "42 0\n", done.stderr
+    assert done.stdout == "42 0 True\n", done.stderr

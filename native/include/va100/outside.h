@@ -31,10 +31,13 @@ VA_EXPORT void va_outside_trust(void (*call)(void *));
 typedef void (*va_outside_settle)(void *ticket);
 /* Until the ticket is done, users of the stream call settle first. */
 VA_EXPORT void va_outside_hold(void *stream, va_outside_settle settle, void *ticket);
-/* Tickets that were done together: the streams meet, each is busy for so long from there on, and
- * nothing holds them any more.  `sent` are the bytes out of each one's device. */
+/* When a stream's work so far is over, in its process's virtual time. */
+VA_EXPORT double va_outside_ready(void *stream);
+/* Tickets that were done together: the streams meet, not before a moment that others named, each is
+ * busy for so long from there on, and nothing holds them any more.  `sent` are the bytes out of
+ * each one's device. */
 VA_EXPORT void va_outside_done(void *const *tickets, const uint64_t *sent, size_t count,
-                               double seconds);
+                               double not_before_s, double seconds);
 /* Work that came to nothing: the streams are let go and no time passes. */
 VA_EXPORT void va_outside_drop(void *const *tickets, size_t count);
 

@@ -18,7 +18,12 @@ MISUSED = 2
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     # Imported here: the verbs' parsers are light, what they do is not.
-    from va100.cli import cloud_client, cloud_serve, cloud_simulate  # noqa: PLC0415
+    from va100.cli import (  # noqa: PLC0415
+        cloud_client,
+        cloud_serve,
+        cloud_simulate,
+        cloud_slurm,
+    )
 
     parser = subparsers.add_parser(
         "cloud",
@@ -30,6 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     cloud_serve.add_parsers(verbs)
     cloud_client.add_parsers(verbs)
     cloud_simulate.add_parsers(verbs)
+    cloud_slurm.add_parsers(verbs)
 
 
 def run(args: argparse.Namespace) -> int:

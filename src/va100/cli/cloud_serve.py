@@ -47,8 +47,9 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     serve.add_argument(
         "--node",
         action="append",
-        metavar="NAME=MODEL:COUNT",
-        help="a virtual node, on a new site; may be repeated (default: "
+        metavar="NAME=MODEL:COUNT[@DRIVER]",
+        help="a node, on a new site, with the driver local (here), slurm or kubernetes; may be "
+        "repeated (default: "
         f"{', '.join(DEFAULT_NODES)})",
     )
     serve.add_argument("--templates", action="append", metavar="DIR", default=[],
@@ -60,6 +61,10 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     serve.add_argument("--closed", action="store_true",
                        help="nobody registers but the first, who becomes the operator")  # fmt: skip
     serve.add_argument("--no-self-top-up", action="store_true", help="only operators top up")
+    serve.add_argument("--slurm-partition", default="", help="partition of Slurm's nodes")
+    serve.add_argument("--slurm-apart", default="", metavar="WORDS",
+                       help="what keeps Slurm jobs of tenants apart, if anything does")  # fmt: skip
+    serve.add_argument("--kubernetes-namespace", default="va100", metavar="NAME")
     serve.add_argument("--json-logs", action="store_true", help="log lines as JSON")
     serve.add_argument("--descriptor", type=int, help=argparse.SUPPRESS)
     serve.set_defaults(cloud_module=_MODULE, cloud_run=_serve)
@@ -137,6 +142,9 @@ def _serve(args: argparse.Namespace) -> int:
     add_console(app)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False,
                             timeout_graceful_shutdown=10)  # fmt: skip
+    # The server ends gracefully and then raises the signal again: to be told is no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
     uvicorn.Server(config).run(sockets=[listening])
     return 0
 
@@ -195,7 +203,6 @@ def _serve_together(args: argparse.Namespace, listening: socket.socket) -> int:
 
 
 def _site(args: argparse.Namespace, nodes: list[Any]) -> Any:
-    from va100.cloud.drivers.local import LocalDriver  # noqa: PLC0415
     from va100.cloud.policies import ORDERS, Policy  # noqa: PLC0415
     from va100.cloud.service.context import SiteOptions  # noqa: PLC0415
     from va100.cloud.service.passwords import Argon2  # noqa: PLC0415
@@ -206,13 +213,6 @@ def _site(args: argparse.Namespace, nodes: list[Any]) -> Any:
         raise BadRequest(f"{args.policy!r} is none of {', '.join(ORDERS)}", field="--policy")
     if args.notice < 1:
         raise BadRequest("1 second or more", field="--notice")
-    sandbox = _sandbox()
-    driver = LocalDriver(
-        data_folder(args.data) / "instances",
-        sandbox,
-        functools.partial(cloud_devices.devices, Settings.from_environment()),
-        secrets.token_hex,
-    )
     options = SiteOptions(
         policy=Policy(order=ORDERS[args.policy], notice_s=args.notice),
         open_registration=not args.closed,
@@ -226,7 +226,33 @@ def _site(args: argparse.Namespace, nodes: list[Any]) -> Any:
         nodes=nodes,
         template_folders=[Path(folder) for folder in args.templates],
     )
-    return open_site(Database(_database_url(args)), {"local": driver}, setting)
+    database = Database(_database_url(args))
+    database.migrate()
+    return open_site(database, _drivers(args, database, nodes), setting)
+
+
+def _drivers(args: argparse.Namespace, database: Any, nodes: list[Any]) -> dict[str, Any]:
+    """The drivers that the site's nodes need, those it has and those it is to get."""
+    from va100.cloud.drivers.kubernetes import KubernetesDriver  # noqa: PLC0415
+    from va100.cloud.drivers.local import LocalDriver  # noqa: PLC0415
+    from va100.cloud.drivers.slurm import SlurmDriver  # noqa: PLC0415
+    from va100.cloud.records import NodeRecord  # noqa: PLC0415
+
+    with database.work() as work:
+        wanted = {node.driver for node in [*nodes, *work.all(NodeRecord)]}
+    data = data_folder(args.data)
+    devices = functools.partial(cloud_devices.devices, Settings.from_environment())
+    found: dict[str, Any] = {}
+    if "local" in wanted:
+        found["local"] = LocalDriver(data / "instances", _sandbox(), devices, secrets.token_hex)
+    if "slurm" in wanted:
+        found["slurm"] = SlurmDriver(
+            data / "jobs", devices, inherited(), partition=args.slurm_partition,
+            apart=args.slurm_apart,
+        )  # fmt: skip
+    if "kubernetes" in wanted:
+        found["kubernetes"] = KubernetesDriver(args.kubernetes_namespace, inherited())
+    return found
 
 
 def _sandbox() -> Any:
@@ -242,6 +268,9 @@ def _node(text: str) -> Any:
     from va100.config import model_name  # noqa: PLC0415
 
     name, equals, rest = text.partition("=")
+    rest, _, driver = rest.partition("@")
+    if driver not in ("", "local", "slurm", "kubernetes"):
+        raise BadRequest(f"{text!r}: {driver} is none of local, slurm, kubernetes", field="--node")
     model, _, count = rest.partition(":")
     if not equals or not name or not model or not (count or "1").isdecimal():
         raise BadRequest(f"{text!r} is no NAME=MODEL:COUNT", field="--node")
@@ -250,7 +279,11 @@ def _node(text: str) -> Any:
         raise BadRequest(f"{text!r}: 1 to 16 cards", field="--node")
     model = model_name(model, origin="--node")
     return NodeRecord(
-        name=name, model=model, gpu_count=number, islands=_islands(model, number), driver="local"
+        name=name,
+        model=model,
+        gpu_count=number,
+        islands=_islands(model, number),
+        driver=driver or "local",
     )
 
 

@@ -13,6 +13,7 @@ from va100.gpu.native import (
     NATIVE_DIR,
     NVCC_DIR,
     PTXAS,
+    SMI_DIR,
     XLA_DIR,
     library,
     nvjitlinks,
@@ -94,6 +95,8 @@ def folders(settings: Settings) -> dict[str, str]:
     libraries, programs = [NATIVE_DIR], []
     if NVCC_DIR.is_dir() and find_program("nvcc", settings) is not None:
         programs.append(NVCC_DIR)
+    if SMI_DIR.is_dir():
+        programs.append(SMI_DIR)
     if xla.plugin() is not None:
         libraries.append(XLA_DIR)
         programs.append(PTXAS.parent)

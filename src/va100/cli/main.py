@@ -30,6 +30,8 @@ VERBS: Final[Mapping[str, str]] = {
     "sparsity": "prune, check, compress and multiply 2:4 sparse matrices",
     "node": "make, show, break and delete virtual nodes that all processes share",
     "cloud": "a multi-tenant GPU cloud on virtual nodes: serve, launch, bill, simulate",
+    "smi": "nvidia-smi on a node's GPUs",
+    "mig": "plan MIG layouts: which instances fit, where, and what must move",
     "version": "print the version",
 }
 """Every verb with the line that explains it; the same as its module gives."""
@@ -81,7 +83,7 @@ def build_parser(verb: str | None, module: ModuleType | None) -> argparse.Argume
     return parser
 
 
-def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911 -- a table, as imports
+def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a table, as imports
     """Import the module of one verb."""
     # ruff: noqa: PLC0415 -- see the module's docstring
     if verb == "run":
@@ -112,6 +114,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911 -- a table, as 
         from va100.cli import node
 
         return node
+    if verb == "mig":
+        from va100.cli import mig
+
+        return mig
     if verb == "env":
         from va100.cli import env
 
@@ -132,6 +138,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911 -- a table, as 
         from va100.cli import cloud
 
         return cloud
+    if verb == "smi":
+        from va100.cli import smi
+
+        return smi
     return version
 
 

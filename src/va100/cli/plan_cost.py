@@ -9,6 +9,7 @@ from va100.cli.plan_options import (
     FITS,
     add_machine_options,
     add_output_options,
+    chosen_machine,
     count,
     positive,
     print_document,
@@ -25,7 +26,6 @@ from va100.plan.cost import (
     own_cost,
     own_usd_per_million,
 )
-from va100.plan.machine import find_machine
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -76,7 +76,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Reckon what the command line asks; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     owning = Owning(**{name: getattr(args, name) for name in DEFAULTS})
     if args.spot_interruptions_per_day < 0:
         raise PlanError("--spot-interruptions-per-day is below 0", hint="give 0 or more")

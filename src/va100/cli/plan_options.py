@@ -14,6 +14,8 @@ from typing import Any
 
 from va100.errors import PlanError
 from va100.plan.html import plain_page
+from va100.plan.machine import Machine, find_machine, on_network
+from va100.spec.nodes import NETWORKS
 
 FITS, DOES_NOT_FIT = 0, 1
 
@@ -36,11 +38,28 @@ def add_machine_options(parser: argparse.ArgumentParser) -> None:
         "a100-sxm4-80gb:1g.10gb, or an instance type such as p4d.24xlarge (default: %(default)s)",
     )
     parser.add_argument(
+        "--network",
+        choices=sorted(NETWORKS),
+        help="between nodes, in place of the machine's own",
+    )
+    parser.add_argument(
         "--usd-per-gpu-h",
         metavar="USD",
         type=positive,
         help="price of one GPU an hour (default: the middle of dated price lists)",
     )
+
+
+def chosen_machine(args: argparse.Namespace) -> Machine:
+    """Machine that the options name.
+
+    Raises
+    ------
+    PlanError
+        There is none of that name.
+    """
+    machine = find_machine(args.machine)
+    return on_network(machine, args.network) if args.network else machine
 
 
 def count(text: str) -> int:

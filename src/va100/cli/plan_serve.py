@@ -11,6 +11,7 @@ from va100.cli.plan_options import (
     FITS,
     add_machine_options,
     add_output_options,
+    chosen_machine,
     count,
     positive,
     print_document,
@@ -19,7 +20,6 @@ from va100.cli.plan_options import (
 from va100.errors import PlanError
 from va100.plan.calibration import calibrate
 from va100.plan.load import PoissonLoad, Request, read_trace
-from va100.plan.machine import find_machine
 from va100.plan.models.files import read_model
 from va100.plan.prices import price_of
 from va100.plan.serve_load import play_load
@@ -171,7 +171,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Price what the command line asks; the result is the exit status."""
-    model, machine = read_model(args.model), find_machine(args.machine)
+    model, machine = read_model(args.model), chosen_machine(args)
     options = _options(args, model)
     scales, found = (1.0, 1.0), None
     if args.calibrate is not None:

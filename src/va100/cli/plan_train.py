@@ -12,6 +12,7 @@ from va100.cli.plan_options import (
     FITS,
     add_machine_options,
     add_output_options,
+    chosen_machine,
     count,
     positive,
     print_document,
@@ -28,7 +29,7 @@ from va100.plan.budget import (
 )
 from va100.plan.html import train_page
 from va100.plan.layers import Place
-from va100.plan.machine import Machine, find_machine
+from va100.plan.machine import Machine
 from va100.plan.models.files import read_model
 from va100.plan.prices import price_of
 from va100.plan.search import smallest_fitting
@@ -180,7 +181,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Price what the command line asks; the result is the exit status."""
-    model, machine = read_model(args.model), find_machine(args.machine)
+    model, machine = read_model(args.model), chosen_machine(args)
     options = _options(args, model, machine)
     if args.search:
         return _search(args, model, options, machine)

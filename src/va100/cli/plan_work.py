@@ -13,15 +13,18 @@ from va100.cli.plan_options import (
     FITS,
     add_machine_options,
     add_output_options,
+    chosen_machine,
     count,
     print_document,
 )
 from va100.errors import PlanError
 from va100.plan.compute import PROBLEMS, ProblemEstimate, estimate_problem
-from va100.plan.machine import Machine, find_machine
+from va100.plan.machine import Machine
 from va100.plan.models.files import read_model
+from va100.plan.models.onnx_file import read_onnx
 from va100.plan.networks import IMAGES, NETWORKS, Network, encoder_network
 from va100.plan.prices import price_of
+from va100.plan.program import estimate_program
 from va100.plan.recommend import (
     RECOMMENDERS,
     RecommendEstimate,
@@ -44,7 +47,10 @@ def add_vision(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         "such as BERT from its config.json.",
     )
     parser.add_argument(
-        "--model", required=True, metavar="NAME", help=f"{', '.join(NETWORKS)}, or a config.json"
+        "--model",
+        required=True,
+        metavar="NAME",
+        help=f"{', '.join(NETWORKS)}, a config.json, or an .onnx file",
     )
     add_machine_options(parser)
     parser.add_argument("--batch", type=count, default=1, metavar="B", help="images a GPU at once")
@@ -55,12 +61,21 @@ def add_vision(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--runtime", choices=sorted(RUNTIMES), default="framework")
     parser.add_argument("--graphs", action="store_true", help="start kernels by a CUDA graph")
     parser.add_argument("--sparse", action="store_true", help="2:4 sparse linear layers")
+    parser.add_argument(
+        "--dimension",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="a named dimension of an ONNX file; again for more",
+    )
     add_output_options(parser)
 
 
 def run_vision(args: argparse.Namespace) -> int:
     """Price a network; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
+    if args.model.endswith(".onnx"):
+        return _run_onnx(args, machine)
     network = _network(args)
     options = VisionOptions(
         batch=args.batch,
@@ -76,6 +91,33 @@ def run_vision(args: argparse.Namespace) -> int:
     if not found.fits:
         document["problem"] = _too_large(found.peak_bytes, machine)
         document["largest_batch"] = _largest_batch(network, options, machine)
+    _print(args, document)
+    return FITS if found.fits else DOES_NOT_FIT
+
+
+def _run_onnx(args: argparse.Namespace, machine: Machine) -> int:
+    """Price a file's operators as they stand."""
+    if args.train or args.gpus > 1:
+        raise PlanError("an ONNX file is priced as inference on one GPU", hint="drop the options")
+    sizes = {"batch": args.batch, "batch_size": args.batch, "N": args.batch}
+    program = read_onnx(Path(args.model), {**sizes, **dict(map(_size, args.dimension))})
+    found = estimate_program(program, machine, graphs=args.graphs)
+    document = {
+        "fits": found.fits,
+        "latency_s": found.time_s,
+        "latency_s_band": list(found.band),
+        "launch_s": found.launch_s,
+        "flop_per_s_per_gpu": program.flop_count / found.time_s,
+        "peak_bytes_per_gpu": found.peak_bytes,
+        "capacity_bytes_per_gpu": machine.memory_bytes,
+        "energy_j": found.energy_j,
+        "operators_s": dict(found.by_operator),
+        "model": {"name": program.name, "params": program.params},
+        "machine": machine.name,
+        "basis": _basis(machine, 0.3),
+    }
+    if not found.fits:
+        document["problem"] = _too_large(found.peak_bytes, machine)
     _print(args, document)
     return FITS if found.fits else DOES_NOT_FIT
 
@@ -186,7 +228,7 @@ def add_recsys(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_recsys(args: argparse.Namespace) -> int:
     """Price a recommender; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     options = RecommendOptions(
         batch=args.batch,
         gpus=args.gpus,
@@ -259,7 +301,7 @@ def add_science(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 def run_science(args: argparse.Namespace) -> int:
     """Price a problem; the result is the exit status."""
-    machine = find_machine(args.machine)
+    machine = chosen_machine(args)
     sizes = dict(_size(text) for text in args.size)
     found = estimate_problem(args.kind, sizes, machine, gpus=args.gpus, dtype=args.dtype or "")
     document = _science_document(found, args.usd_per_gpu_h)

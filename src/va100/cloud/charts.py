@@ -19,14 +19,25 @@ Series = Sequence[tuple[float, float]]
 
 
 def line_chart(
-    title: str, series: Mapping[str, Series], *, unit: str = "", x_unit: str = ""
+    title: str,
+    series: Mapping[str, Series],
+    *,
+    unit: str = "",
+    x_unit: str = "",
+    top: float = 0.0,
 ) -> str:
-    """Lines over a common axis; the title is read out in place of the picture."""
+    """Lines over a common axis; the title is read out in place of the picture.
+
+    Parameters
+    ----------
+    top : float
+        Least height of the axis, in the figures' own unit.
+    """
     points = [point for line in series.values() for point in line]
     if not points:
         return f"<p>{escape(title)}: no figures yet.</p>"
     left, right = min(x for x, _ in points), max(x for x, _ in points)
-    top = max(1e-9, *(y for _, y in points))
+    top = max(1e-9, top, *(y for _, y in points))
     inner_w, inner_h = _WIDTH - _LEFT - 8, _HEIGHT - _BOTTOM - 12
 
     def place(x: float, y: float) -> str:

@@ -27,6 +27,8 @@ XLA_DIR: Final = NATIVE_DIR / "xla"
 """Folder of what XLA asks for at its start and goes without after that."""
 NVCC_DIR: Final = NATIVE_DIR / "nvcc"
 """Folder of an nvcc that gives PTX where machine code alone is asked for."""
+SMI_DIR: Final = NATIVE_DIR / "smi"
+"""Folder of our own nvidia-smi."""
 _NVRTC_DIR: Final = NATIVE_DIR / "nvrtc"
 _NVRTC: Final = {
     "libnvrtc.so.12": Path("nvidia", "cuda_nvrtc", "lib"),

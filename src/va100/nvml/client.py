@@ -14,7 +14,9 @@ from va100.errors import NvmlError, SetupError
 
 LIBRARY: Final = Path(__file__).resolve().parent.parent / "_native" / "libnvidia-ml.so.1"
 INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 2, 3, 4, 6
-INSUFFICIENT_SIZE, GPU_IS_LOST, IN_USE, DEPRECATED = 7, 15, 19, 26
+INSUFFICIENT_SIZE, GPU_IS_LOST, IN_USE, DEPRECATED, UNKNOWN = 7, 15, 19, 26, 999
+_DOOR_IN_USE: Final = 3
+"""Of the door to nodes' state: a process uses the GPU."""
 
 Struct = TypeVar("Struct", bound=ctypes.Structure)
 Item = TypeVar("Item", bound=ctypes.Structure)
@@ -53,6 +55,21 @@ class Nvml:
         code: int = getattr(self._library, name)(*arguments)
         if code:
             raise NvmlError(code=code, function=name, text=self.error_text(code))
+
+    def reset(self, index: int) -> None:
+        """Reset a GPU by the door that ``va100 node reset`` uses: NVML itself has none.
+
+        Raises
+        ------
+        NvmlError
+            It is used.
+        """
+        reason = ctypes.create_string_buffer(4096)
+        door = self._library.va100_node_reset
+        code: int = door(b"", ctypes.c_int(index), reason, ctypes.c_long(len(reason)))
+        if code:
+            code = IN_USE if code == _DOOR_IN_USE else UNKNOWN
+            raise NvmlError(code=code, function="reset", text=reason.value.decode())
 
     def error_text(self, code: int) -> str:
         """What a result code means."""

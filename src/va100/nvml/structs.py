@@ -118,6 +118,12 @@ class Accounting(ctypes.Structure):
     ]
 
 
+class FrameCapture(ctypes.Structure):
+    """Sessions that capture the frame buffer."""
+
+    _fields_: ClassVar[_Fields] = [("sessions", _U32), ("average_fps", _U32), ("latency", _U32)]
+
+
 class SramErrors(ctypes.Structure):
     """Errors of on-chip memory by kind and place."""
 

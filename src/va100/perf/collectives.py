@@ -14,7 +14,16 @@ from enum import Enum
 from typing import Final
 
 from va100.perf.fabric import Fabric, Ring, ring_of
-from va100.perf.transport import Choice, Pattern, Shape, choose, energy_j, true_s
+from va100.perf.transport import (
+    Algorithm,
+    Choice,
+    Pattern,
+    Shape,
+    choose,
+    energy_j,
+    suits_direct,
+    true_s,
+)
 from va100.spec.nccl import Hop, Protocol
 from va100.spec.nodes import NETWORKS, NetworkSpec, NodeSpec, find_node
 from va100.units import MIB, bytes_text, rate_text
@@ -245,6 +254,34 @@ def estimate(
     return _estimate(kind, shape, group, choice)
 
 
+def estimate_direct(
+    bytes: int,
+    ranks: int,
+    node: str | NodeSpec = "hgx-a100-8x80gb",
+    *,
+    group: Group | None = None,
+    **placement: object,
+) -> CollectiveEstimate:
+    """Predict an all-reduce as serving frameworks do it, in a CUDA graph.
+
+    Small ones go by kernels that read peers' memory over NVLink; the others are left to NCCL.
+    Arguments are those of :func:`estimate`.
+    """
+    if group is None:
+        group = group_of(ranks, node, **placement)  # type: ignore[arg-type]
+    by_nccl = estimate(Collective.ALL_REDUCE, bytes, ranks, group=group)
+    shape = Shape(
+        pattern=Pattern.REDUCE_AND_GATHER,
+        size_bytes=float(bytes),
+        ranks=group.ranks,
+        nodes=group.nodes,
+    )
+    if not suits_direct(shape, group.ring):
+        return by_nccl
+    choice = Choice(Algorithm.DIRECT, Protocol.SIMPLE)
+    return _estimate(Collective.ALL_REDUCE, shape, group, choice)
+
+
 def _estimate(kind: Collective, shape: Shape, group: Group, choice: Choice) -> CollectiveEstimate:
     cost = true_s(shape, group.ring, choice)
     time_s = cost.total_s
@@ -303,5 +340,6 @@ __all__ = [
     "Group",
     "Protocol",
     "estimate",
+    "estimate_direct",
     "group_of",
 ]

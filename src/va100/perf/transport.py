@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from va100.perf.fabric import Ring
-from va100.spec.nccl import COST, ENERGY, TUNER, Hop, Protocol
+from va100.spec.nccl import COST, DIRECT_REDUCE, ENERGY, TUNER, Hop, Protocol
 from va100.units import US
 
 
@@ -36,6 +36,8 @@ class Algorithm(Enum):
     RING = "ring"
     TREE = "tree"
     P2P = "point to point"
+    DIRECT = "direct"
+    """Not NCCL's: kernels of serving frameworks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,12 +185,38 @@ def reckoned_s(shape: Shape, ring: Ring, algorithm: Algorithm, protocol: Protoco
     return TUNER.ring_base_s[index] + hops + shape.sent_bytes / shares[index]
 
 
+def suits_direct(shape: Shape, ring: Ring) -> bool:
+    """Whether serving frameworks do a call by kernels of their own rather than by NCCL."""
+    return (
+        shape.pattern is Pattern.REDUCE_AND_GATHER
+        and shape.nodes == 1
+        and shape.ranks in (2, 4, 6, 8)
+        and ring.hop is Hop.NVLINK
+        and shape.size_bytes < DIRECT_REDUCE.most_bytes
+    )
+
+
+def direct_s(shape: Shape, ring: Ring) -> Cost:
+    """Seconds that such a kernel takes in a CUDA graph."""
+    spec, ranks, size = DIRECT_REDUCE, shape.ranks, shape.size_bytes
+    latency = spec.base_s + ranks * spec.rank_s + spec.widen_s * size / (size + spec.widen_bytes)
+    share = ring.links_count / _FULL_LINKS
+    limit = spec.one_shot_most_bytes[0 if ranks == 2 else 1 if ranks <= 4 else 2]
+    if size < limit:
+        rate = spec.one_shot_bytes_per_s * share
+        return Cost(latency, (ranks - 1) * size / rate, rate, "NVLink bandwidth")
+    rate = spec.two_shot_bytes_per_s * share
+    return Cost(latency + spec.two_shot_s, shape.sent_bytes / rate, rate, "NVLink bandwidth")
+
+
 def true_s(shape: Shape, ring: Ring, choice: Choice) -> Cost:
     """Seconds that the chosen way takes, by fitted costs."""
     if shape.ranks == 1:
         return Cost(_LAUNCH_ALONE_S, 0.0, ring.tuner_bytes_per_s, ring.hop.value)
     if choice.algorithm is Algorithm.P2P:
         return _p2p(shape, ring, choice.protocol)
+    if choice.algorithm is Algorithm.DIRECT:
+        return direct_s(shape, ring)
     if choice.algorithm is Algorithm.TREE:
         return _tree(shape, ring, choice.protocol)
     return _ring(shape, ring, choice.protocol)
@@ -344,7 +372,12 @@ def _pair(shape: Shape, ring: Ring) -> Cost:
     return Cost(latency, shape.size_bytes / rate, rate, resource)
 
 
-_BUSY_SMS: Final = {Algorithm.RING: 24, Algorithm.TREE: 24, Algorithm.P2P: 16}
+_BUSY_SMS: Final = {
+    Algorithm.RING: 24,
+    Algorithm.TREE: 24,
+    Algorithm.P2P: 16,
+    Algorithm.DIRECT: 36,
+}
 
 
 def energy_j(shape: Shape, ring: Ring, choice: Choice, time_s: float, idle_w: float) -> float:

@@ -132,14 +132,29 @@ def stream(read_bytes: int, write_bytes: int, chip: str) -> Cost:
     return Cost(found.time_s, found.energy_j, 0.0, 1)
 
 
+class Among(NamedTuple):
+    """Who takes part in a collective: ranks, as many on each of so many nodes of a kind."""
+
+    ranks: int
+    node: str
+    nodes: int = 1
+    network: str = ""
+
+
 @lru_cache(maxsize=16384)
-def collective(op: str, count_bytes: int, ranks: int, node: str, nodes: int = 1) -> Cost:
-    """A collective among ranks, as many on each of this many nodes; joules of one rank."""
-    if ranks <= 1 or count_bytes <= 0:
+def collective(op: str, count_bytes: int, among: Among) -> Cost:
+    """A collective; joules of one rank."""
+    if among.ranks <= 1 or count_bytes <= 0:
         return NOTHING
     try:
-        group = collectives.group_of(ranks, node, nodes=nodes)
-        found = collectives.estimate(op, count_bytes, ranks, group=group)
+        found = collectives.estimate(op, count_bytes, among.ranks, group=_group(among))
     except ValueError as error:
         raise PlanError(str(error), hint="choose other sizes of groups") from error
-    return Cost(found.time_s, found.energy_j / ranks, 0.0, 1)
+    return Cost(found.time_s, found.energy_j / among.ranks, 0.0, 1)
+
+
+@lru_cache(maxsize=1024)
+def _group(among: Among) -> collectives.Group:
+    return collectives.group_of(
+        among.ranks, among.node, nodes=among.nodes, network=among.network or None
+    )

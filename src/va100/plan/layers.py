@@ -6,10 +6,11 @@ pieces run is the pipeline's matter (:mod:`va100.plan.pipeline`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from va100.plan.kernels import NOTHING, Core, Cost, Gemm, collective, flash, product, stream
+from va100.plan.kernels import NOTHING, Among, Core, Cost, Gemm, collective, flash, product, stream
 from va100.plan.memory import padded_vocab
 from va100.plan.stacks import Attention, Stack
 from va100.plan.training_options import Recompute, TrainOptions
@@ -26,20 +27,34 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums of a pass's pieces: what computes, and what communicates."""
+
+    computes: Cost
+    communicates: Cost
+
+
+@dataclass(frozen=True, slots=True)
 class Passes:
     """Forward and backward pieces of something, for one micro-batch on one rank."""
 
     forward: tuple[Piece, ...]
     backward: tuple[Piece, ...]
+    forward_totals: Totals
+    backward_totals: Totals
 
-    def total(self, *, backward: bool, communicates: bool) -> Cost:
-        """Sum of one pass's pieces of one kind."""
-        pieces = self.backward if backward else self.forward
-        total = NOTHING
-        for piece in pieces:
-            if piece.communicates is communicates:
-                total = total + piece.cost
-        return total
+
+def passes_of(forward: Iterable[Piece], backward: Iterable[Piece]) -> Passes:
+    """Pieces with their sums."""
+    ahead, back = tuple(forward), tuple(backward)
+    return Passes(ahead, back, _totals(ahead), _totals(back))
+
+
+def _totals(pieces: tuple[Piece, ...]) -> Totals:
+    sums = [NOTHING, NOTHING]
+    for piece in pieces:
+        sums[piece.communicates] = sums[piece.communicates] + piece.cost
+    return Totals(sums[0], sums[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +67,12 @@ class Place:
     link_ratio: float = 1.0
     waiting_w: float = 0.0
     """What a GPU draws between kernels."""
+    network: str = ""
 
     def exchange(self, op: str, count_bytes: float, ranks: int, nodes: int) -> Cost:
         """A collective among ranks, as many on each of so many nodes."""
-        return collective(op, int(count_bytes), ranks, self.node, nodes).scaled(1 / self.link_ratio)
+        among = Among(ranks, self.node, nodes, self.network)
+        return collective(op, int(count_bytes), among).scaled(1 / self.link_ratio)
 
     def nodes_of(self, ranks: int) -> int:
         """Nodes that a group of neighbouring ranks spans."""
@@ -63,7 +80,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Shape:
     """What the kernels of a layer depend on, and nothing else: the key of kept answers."""
 
     tokens: int
@@ -82,9 +99,9 @@ class _Shape:
     place: Place
 
 
-def shape_of(options: TrainOptions, place: Place) -> _Shape:
+def shape_of(options: TrainOptions, place: Place) -> Shape:
     """Part of the options that layers see."""
-    return _Shape(
+    return Shape(
         tokens=options.micro_batch * options.seq // options.cp,
         batch=options.micro_batch,
         seq=options.seq,
@@ -103,7 +120,7 @@ def shape_of(options: TrainOptions, place: Place) -> _Shape:
 
 
 @lru_cache(maxsize=4096)
-def layer_passes(model: Transformer, shape: _Shape, *, has_experts: bool = False) -> Passes:
+def layer_passes(model: Transformer, shape: Shape, *, has_experts: bool = False) -> Passes:
     """Pieces of one layer."""
     forward, backward = _attention_pieces(model, shape)
     if has_experts:
@@ -117,10 +134,10 @@ def layer_passes(model: Transformer, shape: _Shape, *, has_experts: bool = False
     elif shape.recompute is Recompute.SELECTIVE:
         again = [piece for piece in forward if piece.name.startswith("attention core")]
         backward = [*again, *backward]
-    return Passes(tuple(forward), tuple(backward))
+    return passes_of(forward, backward)
 
 
-def _linear(name: str, shape: _Shape, m: int, n: int, k: int, batch: int = 1) -> _Pair:
+def _linear(name: str, shape: Shape, m: int, n: int, k: int, batch: int = 1) -> _Pair:
     """A linear layer: one product forward; two, of inputs' and of weights' gradients, backward."""
     chip, ratio = shape.place.chip, shape.stack.product_ratio
     ahead = product(Gemm(m, n, k, batch, shape.dtype, chip)).scaled(ratio)
@@ -136,7 +153,7 @@ _Pair = tuple[list[Piece], list[Piece]]
 
 
 def _streams(
-    name: str, shape: _Shape, read: float, write: float, again: float, ratio: float = 0.0
+    name: str, shape: Shape, read: float, write: float, again: float, ratio: float = 0.0
 ) -> _Pair:
     """A streaming kernel forward, and one that moves ``again`` times as much backward."""
     chip, ratio = shape.place.chip, ratio or shape.stack.stream_ratio
@@ -145,7 +162,7 @@ def _streams(
     return [Piece(name, ahead)], [Piece(f"{name} grad", back)]
 
 
-def _reduction(name: str, shape: _Shape, count_bytes: float) -> Piece:
+def _reduction(name: str, shape: Shape, count_bytes: float) -> Piece:
     """A layer's exchange among tensor-parallel ranks."""
     place = shape.place
     nodes = place.nodes_of(shape.tp)
@@ -163,7 +180,7 @@ def _joined(*pairs: _Pair) -> _Pair:
     return forward, backward
 
 
-def _attention_pieces(model: Transformer, shape: _Shape) -> _Pair:
+def _attention_pieces(model: Transformer, shape: Shape) -> _Pair:
     tokens, each, tp = shape.tokens, shape.each_bytes, shape.tp
     split = tp if shape.sequence_parallel else 1
     wide = tokens * model.hidden * each
@@ -186,7 +203,7 @@ def _attention_pieces(model: Transformer, shape: _Shape) -> _Pair:
     return forward, backward
 
 
-def _projections(model: Transformer, shape: _Shape, query: int, keys: int) -> list[_Pair]:
+def _projections(model: Transformer, shape: Shape, query: int, keys: int) -> list[_Pair]:
     tokens, each = shape.tokens, shape.each_bytes
     latent = model.latent
     if latent is None:
@@ -205,7 +222,7 @@ def _projections(model: Transformer, shape: _Shape, query: int, keys: int) -> li
     return parts
 
 
-def _core(model: Transformer, shape: _Shape) -> _Pair:
+def _core(model: Transformer, shape: Shape) -> _Pair:
     """Scores, softmax and values: one kernel, or two batched products around a softmax."""
     heads = model.heads // shape.tp
     kv_heads = max(model.kv_heads // shape.tp, 1)
@@ -245,7 +262,7 @@ def _core(model: Transformer, shape: _Shape) -> _Pair:
     return _joined(first, soft, drop, last) if model.dropout else _joined(first, soft, last)
 
 
-def _plain_softmax(shape: _Shape, moved: int, mask: int, ratio: float) -> list[_Pair]:
+def _plain_softmax(shape: Shape, moved: int, mask: int, ratio: float) -> list[_Pair]:
     """Scale, mask, fp32 softmax, cast and dropout, where the fused kernel does not apply."""
     steps = (("scale", 1, 1), ("mask", 1, 1), ("to fp32", 1, 2), ("softmax", 2, 2), ("cast", 2, 1))
     parts = [
@@ -263,7 +280,7 @@ FLASH_BACKWARD_RATIO = 2.9
 published rates of the second flash attention on A100 give 2.7 to 3.2."""
 
 
-def _ring(model: Transformer, shape: _Shape, passes: float) -> Piece:
+def _ring(model: Transformer, shape: Shape, passes: float) -> Piece:
     """Keys and values sent round the context-parallel ranks."""
     keys = 2 * model.kv_heads * model.head_dim / shape.tp
     sent = shape.tokens * keys * shape.each_bytes * (shape.cp - 1) * passes
@@ -272,7 +289,7 @@ def _ring(model: Transformer, shape: _Shape, passes: float) -> Piece:
     return Piece("context exchange", cost, communicates=True)
 
 
-def _mlp_pieces(model: Transformer, shape: _Shape, ffn: int, tokens: int, tp: int) -> _Pair:
+def _mlp_pieces(model: Transformer, shape: Shape, ffn: int, tokens: int, tp: int) -> _Pair:
     each = shape.each_bytes
     split = tp if shape.sequence_parallel else 1
     width, wide = max(ffn // tp, 1), tokens * model.hidden * each
@@ -295,7 +312,7 @@ def _mlp_pieces(model: Transformer, shape: _Shape, ffn: int, tokens: int, tp: in
     return forward, backward
 
 
-def _expert_pieces(model: Transformer, shape: _Shape) -> _Pair:
+def _expert_pieces(model: Transformer, shape: Shape) -> _Pair:
     """Routing, exchange of tokens, grouped products of the experts, shared experts."""
     experts = model.experts
     if experts is None:
@@ -334,17 +351,17 @@ def _expert_pieces(model: Transformer, shape: _Shape) -> _Pair:
 
 
 @lru_cache(maxsize=1024)
-def embedding_passes(model: Transformer, shape: _Shape) -> Passes:
+def embedding_passes(model: Transformer, shape: Shape) -> Passes:
     """Pieces of the embedding, on the first stage."""
     wide = shape.tokens * model.hidden * shape.each_bytes
     masks = shape.tokens * model.hidden * model.dropout
     forward, backward = _streams("embedding", shape, 2 * wide, 2 * wide + masks, 1.0)
     if shape.tp > 1:
         forward.append(_reduction("embedding all-reduce", shape, wide))
-    return Passes(tuple(forward), tuple(backward))
+    return passes_of(forward, backward)
 
 
-def _loss(shape: _Shape, logits: int) -> list[_Pair]:
+def _loss(shape: Shape, logits: int) -> list[_Pair]:
     """Cross entropy in fp32, kernel by kernel as the vocabulary-parallel one does it."""
     each = shape.each_bytes
     steps = (
@@ -359,7 +376,7 @@ def _loss(shape: _Shape, logits: int) -> list[_Pair]:
 
 
 @lru_cache(maxsize=1024)
-def output_passes(model: Transformer, shape: _Shape) -> Passes:
+def output_passes(model: Transformer, shape: Shape) -> Passes:
     """Pieces of the last norm, the logits and the loss, on the last stage."""
     vocab = padded_vocab(model, shape.tp) // shape.tp
     wide = shape.tokens * model.hidden * shape.each_bytes
@@ -373,4 +390,4 @@ def output_passes(model: Transformer, shape: _Shape) -> Passes:
     if shape.tp > 1:
         forward.append(_reduction("loss all-reduce", shape, shape.tokens * 8))
         backward.append(_reduction("logits all-reduce grad", shape, wide))
-    return Passes(tuple(forward), tuple(backward))
+    return passes_of(forward, backward)

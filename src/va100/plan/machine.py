@@ -17,7 +17,7 @@ from va100.spec.clouds import INSTANCES
 from va100.spec.model import ChipSpec, CloudInstanceSpec, HeadlineSpec, MmaKind
 from va100.spec.names import MODELS, Model, close_names, find_models
 from va100.spec.nodes import BY_NAME as NODES_BY_NAME
-from va100.spec.nodes import NodeSpec
+from va100.spec.nodes import NETWORKS, NodeSpec
 from va100.spec.rates import memory_bytes_per_s, nvlink_bytes_per_s, peak_flop_per_s
 from va100.units import GBIT, GIB
 
@@ -61,11 +61,28 @@ class Machine:
     provider: str = ""
     link_ratio: float = 1.0
     """Rate of its links over those of ``node``."""
+    network: str = ""
+    """Between nodes, in place of the node's own: a name of :data:`va100.spec.nodes.NETWORKS`."""
 
     @property
     def is_slice(self) -> bool:
         """Whether this is a MIG slice rather than a GPU."""
         return bool(self.slice_name)
+
+
+def on_network(machine: Machine, network: str) -> Machine:
+    """The same nodes on another network.
+
+    Raises
+    ------
+    PlanError
+        No such network.
+    """
+    if network not in NETWORKS:
+        raise PlanError(f"no network {network!r}", hint=f"one of {', '.join(NETWORKS)}")
+    spec = NETWORKS[network]
+    rate = spec.nic_count * spec.nic_bytes_per_s
+    return replace(machine, network=network, network_bytes_per_s=rate)
 
 
 def find_machine(name: str) -> Machine:

@@ -130,9 +130,11 @@ def stage_params(
 ) -> tuple[int, int]:
     """Parameters one rank of a stage holds: what data-parallel ranks share, and experts."""
     tp, vocab = options.tp, padded_vocab(model, options.tp)
-    shared = sum(_layer_shared(model, tp, index) for index in layers)
     routed = 0
-    if model.experts is not None:
+    if model.experts is None:
+        shared = len(layers) * _layer_shared(model, tp, layers.start)
+    else:
+        shared = sum(_layer_shared(model, tp, index) for index in layers)
         each = model.routed_params // (options.ep * options.expert_tp)
         routed = each * sum(model.has_experts(index) for index in layers)
     if stage == 0:
@@ -172,12 +174,15 @@ def in_flight_count(options: TrainOptions, stage: int) -> int:
 
 def _activations(model: Transformer, options: TrainOptions, stage: int, layers: range) -> int:
     """Bytes kept for the backward pass by all micro-batches in flight, at the stage's peak."""
-    held = [layer_activation_bytes(model, options, index) for index in layers]
-    per_micro_batch = sum(held) / options.chunks
+    if model.experts is None:
+        held = len(layers) * layer_activation_bytes(model, options, layers.start)
+    else:
+        held = sum(layer_activation_bytes(model, options, index) for index in layers)
+    per_micro_batch = held / options.chunks
     count = in_flight_count(options, stage)
     total = count * per_micro_batch
     if options.recompute is Recompute.FULL:
-        total += max(_whole_layer_bytes(model, options, index) for index in layers)
+        total += max(_whole_layer_bytes(model, options, index) for index in _unlike(model, layers))
     tokens = _tokens(options)
     wide = model.hidden * options.format.activation_bytes
     split = options.tp if options.sequence_parallel else 1
@@ -187,6 +192,11 @@ def _activations(model: Transformer, options: TrainOptions, stage: int, layers: 
     if stage == options.pp - 1:
         total += 2 * tokens * wide / split
     return int(total)
+
+
+def _unlike(model: Transformer, layers: range) -> range:
+    """Layers that need a look each: the first of equal ones, all where some have experts."""
+    return layers if model.experts is not None else layers[:1]
 
 
 def _tokens(options: TrainOptions) -> int:
@@ -273,7 +283,7 @@ def _gathered_bytes(model: Transformer, options: TrainOptions, layers: range) ->
     """Layers gathered at once under ZeRO-3: the one in use and the next."""
     if options.zero < 3:
         return 0
-    largest = max(_layer_shared(model, options.tp, index) for index in layers)
+    largest = max(_layer_shared(model, options.tp, index) for index in _unlike(model, layers))
     if model.experts is not None:
         largest += model.routed_params // (options.ep * options.expert_tp)
     return 2 * largest * 2

@@ -74,8 +74,10 @@ class Network:
     """Forward passes for one result: steps of a diffusion, twice with guidance."""
     unit: str = "images"
     host_image_s: float = 0.0
-    """Of the host for each image: proposals, matching and suppression on small tensors; fitted to
-    published throughputs of one framework's detectors, so a rough figure."""
+    """Of the host for each image: matching and suppression on small tensors; fitted to published
+    throughputs of one framework's detectors, so a rough figure."""
+    host_batch_s: float = 0.0
+    """The same for each batch."""
 
     @property
     def params(self) -> int:
@@ -217,7 +219,7 @@ def maskrcnn(image: int = 1024) -> Network:
         name="maskrcnn",
         text="Mask R-CNN on ResNet-50 and a feature pyramid",
         image=image,
-        host_image_s=5e-3,
+        host_batch_s=0.09,
         operators=tuple(body + pyramid + proposals + boxes + masks),
     )
 

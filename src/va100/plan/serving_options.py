@@ -82,7 +82,7 @@ ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
                 decode_host_s=1 * MS,
                 request_host_s=85 * US,
                 kernel_s=6 * US,
-                within_ratio=0.25,
+                within_ratio=0.2,
             ),
             Engine(
                 name="tensorrt-llm",
@@ -95,7 +95,7 @@ ENGINES: Final[Mapping[str, Engine]] = MappingProxyType(
                 decode_host_s=0.5 * MS,
                 request_host_s=25 * US,
                 kernel_s=3 * US,
-                within_ratio=0.3,
+                within_ratio=0.56,
             ),
         )
     }

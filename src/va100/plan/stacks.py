@@ -47,6 +47,8 @@ class Stack:
         Time of a layer's collectives inside a step over the same alone.
     gradient_exposed_ratio : float
         Part of the data-parallel exchange that no backward pass hides, where the stack overlaps.
+    straggler_ratio : float
+        Deviation of GPUs' speeds: all wait for the slowest, which of many is slower.
     step_s : float
         Once a step: the optimiser's host work, loss scaling, data.
     within_ratio : float
@@ -70,6 +72,7 @@ class Stack:
     tensor_parallel_ratio: float
     gradient_exposed_ratio: float
     step_s: float
+    straggler_ratio: float
     overlaps_gradients: bool
     within_ratio: float
 
@@ -79,34 +82,36 @@ MEGATRON_LM: Final = Stack(
     text="Megatron-LM and Megatron-DeepSpeed as of 2021 and 2022, fused kernels, fp16",
     attention=Attention.UNFUSED,
     workspace_bytes=90 * MB,
-    product_ratio=0.972,
+    product_ratio=0.932,
     stream_ratio=1.0,
-    score_ratio=1.47,
-    host_kernel_s=67 * US,
-    host_collective_s=45 * US,
+    score_ratio=1.4,
+    host_kernel_s=64.3 * US,
+    host_collective_s=40 * US,
     overlap_exponent=3.5,
-    checkpoint_s=0.27 * MS,
-    tensor_parallel_ratio=1.33,
+    checkpoint_s=0.164 * MS,
+    tensor_parallel_ratio=1.0,
     gradient_exposed_ratio=1.0,
-    step_s=3.8 * MS,
+    step_s=4.7 * MS,
+    straggler_ratio=0.025,
     overlaps_gradients=False,
-    within_ratio=0.17,
+    within_ratio=0.16,
 )
 MEGATRON_CORE: Final = Stack(
     name="megatron-core",
     text="Megatron-Core with Transformer Engine, flash attention; constants between the other two",
     attention=Attention.FLASH,
     workspace_bytes=30 * MB,
-    product_ratio=1.12,
-    stream_ratio=0.8,
+    product_ratio=1.0,
+    stream_ratio=0.75,
     score_ratio=1.5,
     host_kernel_s=25 * US,
     host_collective_s=30 * US,
     overlap_exponent=3.5,
     checkpoint_s=0.1 * MS,
-    tensor_parallel_ratio=1.33,
+    tensor_parallel_ratio=1.0,
     gradient_exposed_ratio=0.25,
     step_s=10 * MS,
+    straggler_ratio=0.02,
     overlaps_gradients=True,
     within_ratio=0.25,
 )
@@ -115,18 +120,19 @@ FSDP: Final = Stack(
     text="PyTorch FSDP as llm-foundry uses it, flash attention",
     attention=Attention.FLASH,
     workspace_bytes=30 * MB,
-    product_ratio=1.225,
-    stream_ratio=0.52,
-    score_ratio=1.75,
+    product_ratio=1.092,
+    stream_ratio=0.503,
+    score_ratio=1.523,
     host_kernel_s=12 * US,
     host_collective_s=20 * US,
     overlap_exponent=4.0,
     checkpoint_s=0.0,
-    tensor_parallel_ratio=1.33,
-    gradient_exposed_ratio=0.24,
-    step_s=95 * MS,
+    tensor_parallel_ratio=1.0,
+    gradient_exposed_ratio=0.231,
+    step_s=52 * MS,
+    straggler_ratio=0.02,
     overlaps_gradients=True,
-    within_ratio=0.09,
+    within_ratio=0.08,
 )
 STACKS: Final[Mapping[str, Stack]] = MappingProxyType(
     {stack.name: stack for stack in (MEGATRON_LM, MEGATRON_CORE, FSDP)}

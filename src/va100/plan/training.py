@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from va100.plan.kernels import NOTHING, Cost, stream
 from va100.plan.layers import (
-    Passes,
     Place,
+    Shape,
     embedding_passes,
     layer_passes,
     output_passes,
@@ -138,7 +139,10 @@ def estimate_training(
     place = place_of(machine)
     count = nodes or place.nodes_of(options.gpus)
     stages = _stages(model, options, place)
-    times = tuple(stage.time for stage in stages)
+    slower = straggling(options)
+    times = tuple(
+        StageTime(stage.time.forward_s * slower, stage.time.backward_s * slower) for stage in stages
+    )
     parts = _parts(model, options, place, stages, times)
     step_s = parts.total_s
     within = options.stack.within_ratio
@@ -168,10 +172,24 @@ def estimate_training(
     )
 
 
+def straggling(options: TrainOptions) -> float:
+    """Time of the slowest of all GPUs over that of one: they wait for each other."""
+    if options.gpus == 1:
+        return 1.0
+    return 1.0 + options.stack.straggler_ratio * math.sqrt(2 * math.log(options.gpus))
+
+
 def place_of(machine: Machine) -> Place:
     """Where ranks compute, of a machine."""
     waiting_w = max(machine.idle_w, WAITING_SHARE * machine.power_w)
-    return Place(machine.chip, machine.node, machine.gpus_per_node, machine.link_ratio, waiting_w)
+    return Place(
+        machine.chip,
+        machine.node,
+        machine.gpus_per_node,
+        machine.link_ratio,
+        waiting_w,
+        machine.network,
+    )
 
 
 def longer_s(first_s: float, second_s: float, exponent: float) -> float:
@@ -214,41 +232,45 @@ def recompute_ratio(model: Transformer, options: TrainOptions) -> float:
 
 def _stages(model: Transformer, options: TrainOptions, place: Place) -> list[_Stage]:
     shape = shape_of(options, place)
-    layers = options.layers_of_stages(model.layers)
     hop_s = _hop_s(model, options, place)
-    again_s = options.stack.checkpoint_s if options.recompute is Recompute.FULL else 0.0
+    kept: dict[tuple[int, int, bool, bool], _Stage] = {}
     stages = []
     start = 0
-    for stage, count in enumerate(layers):
-        indices = range(start, start + count)
+    for stage, count in enumerate(options.layers_of_stages(model.layers)):
+        routed = 0
+        if model.experts is not None:
+            routed = sum(model.has_experts(index) for index in range(start, start + count))
         start += count
-        routed = sum(model.has_experts(index) for index in indices)
-        passes = [(layer_passes(model, shape), count - routed)]
-        if routed:
-            passes.append((layer_passes(model, shape, has_experts=True), routed))
-        if stage == 0:
-            passes.append((embedding_passes(model, shape), 1))
-        if stage == options.pp - 1:
-            passes.append((output_passes(model, shape), 1))
-        stages.append(
-            _Stage(
-                _summed(passes, backward=False, communicates=False),
-                _summed(passes, backward=True, communicates=False),
-                _summed(passes, backward=False, communicates=True),
-                _summed(passes, backward=True, communicates=True),
-                hop_s,
-                count * again_s,
-                options.stack,
-            )
-        )
+        key = (count, routed, stage == 0, stage == options.pp - 1)
+        if key not in kept:
+            kept[key] = _stage(model, options, shape, key, hop_s)
+        stages.append(kept[key])
     return stages
 
 
-def _summed(passes: list[tuple[Passes, int]], *, backward: bool, communicates: bool) -> Cost:
-    total = NOTHING
-    for part, count in passes:
-        total = total + part.total(backward=backward, communicates=communicates).scaled(count=count)
-    return total
+def _stage(
+    model: Transformer,
+    options: TrainOptions,
+    shape: Shape,
+    key: tuple[int, int, bool, bool],
+    hop_s: float,
+) -> _Stage:
+    """A stage of so many layers, so many of them with experts, that is first, or last, or not."""
+    count, routed, first, last = key
+    passes = [(layer_passes(model, shape), count - routed)]
+    if routed:
+        passes.append((layer_passes(model, shape, has_experts=True), routed))
+    if first:
+        passes.append((embedding_passes(model, shape), 1))
+    if last:
+        passes.append((output_passes(model, shape), 1))
+    sums = [NOTHING] * 4
+    for part, times in passes:
+        totals = (part.forward_totals, part.backward_totals)
+        each = [cost for both in totals for cost in (both.computes, both.communicates)]
+        sums = [a + b.scaled(count=times) for a, b in zip(sums, each, strict=True)]
+    again_s = options.stack.checkpoint_s if options.recompute is Recompute.FULL else 0.0
+    return _Stage(sums[0], sums[2], sums[1], sums[3], hop_s, count * again_s, options.stack)
 
 
 def _hop_s(model: Transformer, options: TrainOptions, place: Place) -> float:
@@ -256,11 +278,13 @@ def _hop_s(model: Transformer, options: TrainOptions, place: Place) -> float:
     if options.pp == 1:
         return 0.0
     tokens = options.micro_batch * options.seq // options.cp
-    sent = tokens * model.hidden * options.format.activation_bytes
-    if options.sequence_parallel:
-        sent //= options.tp
+    whole = tokens * model.hidden * options.format.activation_bytes
     far = options.tp * options.cp * options.dp >= place.gpus_per_node
-    cost = place.exchange("send_recv", sent, 2, 2 if far else 1)
+    # Tensor-parallel ranks hold the same: each sends its part, and they gather the rest.
+    cost = place.exchange("send_recv", whole // options.tp, 2, 2 if far else 1)
+    if options.tp > 1 and not options.sequence_parallel:
+        nodes = place.nodes_of(options.tp)
+        cost = cost + place.exchange("all_gather", whole, options.tp, nodes)
     return cost.time_s * options.chunks
 
 

@@ -140,7 +140,8 @@ def estimate_vision(network: Network, options: VisionOptions, machine: Machine) 
     exchange_s, optimizer = _update(network, options, machine, backward)
     passes = 1 if options.training else network.passes
     latency_s = passes * step_s + exchange_s + optimizer.time_s + runtime.step_s
-    latency_s += options.batch * network.host_image_s * (2 if options.training else 1)
+    if runtime.passes_forward:
+        latency_s += options.batch * network.host_image_s + network.host_batch_s
     parts = _memory(network, options)
     work = network.flop_count * options.batch * passes * (3 if options.training else 1)
     busy_j = (whole.energy_j + optimizer.energy_j / max(passes, 1)) * passes

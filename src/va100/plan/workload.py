@@ -159,7 +159,10 @@ class Transformer:
     @property
     def params(self) -> int:
         """Parameters of the whole model."""
-        layers = sum(self.layer_params(index) for index in range(self.layers))
+        if self.experts is None:
+            layers = self.layers * self.layer_params()
+        else:
+            layers = sum(self.layer_params(index) for index in range(self.layers))
         return self.embedding_params + layers + self.output_params + self.extra_params
 
     @property

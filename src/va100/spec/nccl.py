@@ -8,13 +8,14 @@ choices were measured to cost; they say *how long* it takes.  The arithmetic is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from va100.spec.model import Spec, cited
 from va100.spec.sources import assumed, datasheet, measured
-from va100.units import GB, KIB, US
+from va100.units import GB, KIB, MIB, US
 
 
 class Protocol(Enum):
@@ -204,6 +205,53 @@ COST: Final = CostSpec(
         ),
         (_NARROW, "narrow_reduce_ratio"),
         (_PAIRS, "pair_base_s pair_bytes_per_s pci_bytes_per_s pci_base_s bridge_saved_s"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectReduceSpec(Spec):
+    """All-reduce kernels of serving frameworks, which read peers' memory over NVLink directly."""
+
+    base_s: float
+    rank_s: float
+    """Added by each rank's flags."""
+    widen_s: float
+    widen_bytes: float
+    one_shot_bytes_per_s: float
+    """Every rank reads everybody's whole buffer."""
+    two_shot_s: float
+    """Second barrier, and writing between."""
+    two_shot_bytes_per_s: float
+    """Every rank reduces its part, and reads the others' results."""
+    one_shot_most_bytes: tuple[float, float, float]
+    """Least size that goes in two shots: on 2 ranks, on up to 4, on more."""
+    most_bytes: float
+    """Larger ones are left to NCCL."""
+
+
+_DIRECT: Final = measured(
+    "AICONFIG", "vLLM and SGLang rows in CUDA graphs; fitted: docs/collectives.md"
+)
+_LIMITS: Final = assumed("RECALLED", "limits in vLLM's sources")
+
+DIRECT_REDUCE: Final = DirectReduceSpec(
+    base_s=4.7 * US,
+    rank_s=0.12 * US,
+    widen_s=0.7 * US,
+    widen_bytes=8.0 * KIB,
+    one_shot_bytes_per_s=195.0 * GB,
+    two_shot_s=4.5 * US,
+    two_shot_bytes_per_s=197.0 * GB,
+    one_shot_most_bytes=(math.inf, 512.0 * KIB, 256.0 * KIB),
+    most_bytes=8.0 * MIB,
+    sources=cited(
+        (
+            _DIRECT,
+            "base_s rank_s widen_s widen_bytes one_shot_bytes_per_s two_shot_s"
+            " two_shot_bytes_per_s",
+        ),
+        (_LIMITS, "one_shot_most_bytes most_bytes"),
     ),
 )
 

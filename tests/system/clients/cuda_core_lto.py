@@ -2,7 +2,7 @@
 
 import ctypes
 
-from cuda.bindings import driver
+from cuda.bindings import driver, nvjitlink
 from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, Program, ProgramOptions, launch
 
 CALLER = """
@@ -26,4 +26,4 @@ launch(stream, LaunchConfig(grid=1, block=1), linked.get_kernel("k"), buffer)
 stream.sync()
 result = ctypes.c_int()
 driver.cuMemcpyDtoH(ctypes.addressof(result), int(buffer.handle), 4)
-print(result.value, linked.code.decode().count("call"))
+print(result.value, linked.code.decode().count("call"), nvjitlink.version() >= (12, 3))

@@ -362,6 +362,51 @@ def shrinks() -> None:
     fails(4, "cannot make", "CommShrink", team.comms[1], gone, 1, ctypes.byref(made[1]), None, 0)
 
 
+def stress(rounds: str) -> None:
+    """Groups of several operations on two communicators, ranks in any order, again and again."""
+    teams, n, rng = (Team(4), Team(4)), 4, np.random.default_rng(11)
+    for turn in range(int(rounds)):
+        jobs = []
+        for _ in range(rng.integers(1, 6)):
+            team, count = teams[rng.integers(2)], int(rng.integers(1, 3000))
+            kind = list(TYPES)[rng.integers(len(TYPES))]
+            inputs = [random_array(rng, kind, count) for _ in range(n)]
+            what = ("AllReduce", "Broadcast", "AllGather", "shift")[rng.integers(4)]
+            zeros = np.zeros(count * (n if what == "AllGather" else 1), inputs[0].dtype)
+            root, shift = int(rng.integers(n)), int(rng.integers(n))
+            jobs.append((what, team, kind, inputs, [zeros] * n, root, shift))
+        buffers = [(job[1].put(job[3]), job[1].put(job[4])) for job in jobs]
+        nccl.call("GroupStart")
+        for rank in rng.permutation(n):
+            nccl.use(int(rank))
+            for job, (send, out) in zip(jobs, buffers, strict=True):
+                issue(job, int(rank), ctypes.c_void_p(send[rank]), ctypes.c_void_p(out[rank]))
+        nccl.call("GroupEnd")
+        for job, (send, out) in zip(jobs, buffers, strict=True):
+            what, team, kind, inputs, zeros, root, shift = job
+            for rank, found in enumerate(team.get(out, zeros)):
+                wanted = {
+                    "AllReduce": lambda i=inputs: oracle.reduced(i, "sum"),
+                    "Broadcast": lambda i=inputs, r=root: i[r],
+                    "AllGather": lambda i=inputs: np.concatenate(i),
+                    "shift": lambda i=inputs, r=rank, by=shift: i[(r - by) % n],
+                }[what]()
+                same(found, wanted, f"round {turn}: {what} {kind}")
+            team.free(send, out)
+    print("stress agrees")
+
+
+def issue(job: tuple, rank: int, send: ctypes.c_void_p, out: ctypes.c_void_p) -> None:
+    what, team, kind, inputs, _, root, shift = job
+    size, comm, n = ctypes.c_size_t(len(inputs[0])), team.comms[rank], team.ranks
+    if what == "shift":
+        nccl.call("Send", send, size, TYPES[kind], (rank + shift) % n, comm, NULL)
+        nccl.call("Recv", out, size, TYPES[kind], (rank - shift) % n, comm, NULL)
+        return
+    more = {"AllReduce": [0], "Broadcast": [root], "AllGather": []}[what]
+    nccl.call(what, send, out, size, TYPES[kind], *more, comm, NULL)
+
+
 if __name__ == "__main__":
     case, *arguments = sys.argv[1:]
     globals()[case](*arguments)

@@ -188,6 +188,48 @@ def split() -> None:
         assert (found == wanted).all(), (rank, found, wanted)
 
 
+def clocks() -> None:
+    """A collective begins when the last rank is ready: the others' streams wait in virtual time."""
+    comms = join()
+    rank, comm = next(iter(comms.items()))
+    size = 1 << 26
+    buffer, other = (nccl.put(np.zeros(size, np.uint8)) for _ in range(2))
+    events = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for event in events:
+        assert nccl.cuda.cuEventCreate(ctypes.byref(event), 0) == 0
+    each(
+        comms,
+        "AllReduce",
+        ctypes.c_void_p(buffer),
+        ctypes.c_void_p(buffer),
+        ctypes.c_size_t(1),
+        0,
+        0,
+    )
+    assert nccl.cuda.cuEventRecord(events[0], NULL) == 0
+    if rank == 0:
+        for _ in range(10):
+            copied = nccl.cuda.cuMemcpyDtoDAsync_v2(
+                ctypes.c_uint64(other), ctypes.c_uint64(buffer), ctypes.c_size_t(size), NULL
+            )
+            assert copied == 0
+    nccl.call(
+        "AllReduce",
+        ctypes.c_void_p(buffer),
+        ctypes.c_void_p(buffer),
+        ctypes.c_size_t(8),
+        0,
+        0,
+        comm,
+        NULL,
+    )
+    assert nccl.cuda.cuEventRecord(events[1], NULL) == 0
+    assert nccl.cuda.cuEventSynchronize(events[1]) == 0
+    took = ctypes.c_float()
+    assert nccl.cuda.cuEventElapsedTime(ctypes.byref(took), *events) == 0
+    assert took.value > 10 * 2 * size / 2.1e12 * 1e3, took.value  # ten copies, read and written
+
+
 def peer_dies() -> None:
     """The last process ends without a word; the others are told."""
     comms = join()

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from va100.perf.collectives import BUS_FACTORS, Collective, estimate, group_of
+from va100.perf.collectives import (
+    BUS_FACTORS,
+    Collective,
+    estimate,
+    estimate_direct,
+    group_of,
+)
 from va100.spec.nodes import NODES
 from va100.units import GB, GIB, KIB, MIB, US
 
@@ -71,6 +77,13 @@ class TestEstimate:
         assert estimate("all_gather", GIB, 2, dtype="int8").time_s == pytest.approx(
             estimate("all_gather", GIB, 2, dtype="float32").time_s
         )
+
+    def test_serving_frameworks_reduce_small_messages_themselves(self):
+        small, large = (estimate_direct(size, 8) for size in (4 * KIB, 64 * MIB))
+        assert small.algorithm == "direct"
+        assert small.time_s == pytest.approx(6 * US, rel=0.1)
+        assert large == estimate("all_reduce", 64 * MIB, 8)
+        assert estimate_direct(KIB, 4, "pcie-a100-80gb-x4").algorithm == "ring"
 
     @given(
         op=st.sampled_from(OPS),

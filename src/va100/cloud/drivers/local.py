@@ -284,7 +284,7 @@ class LocalDriver:
             self._forget_ended(folder)
         if len(list(folder.glob("terminal-*"))) >= _MOST_TERMINALS:
             raise Conflict(f"{_MOST_TERMINALS} terminals are open: end one first")
-        words, _ = self._beside(instance, ["/bin/bash", "-l"])
+        words, _ = self._beside(instance, ["/bin/bash"])
         name = self.token(8)
         run = folder / f"terminal-{name}"
         run.mkdir()

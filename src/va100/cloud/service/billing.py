@@ -203,6 +203,7 @@ def post(work: Work, entries: Iterable[Entry]) -> None:
     entries = list(entries)
     if not entries:
         return
+    work.serialise("ledger")
     number = work.highest(EntryRecord, "number")
     last = work.get(EntryRecord, number=number)
     seal = last.seal if last else ""

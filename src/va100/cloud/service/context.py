@@ -116,7 +116,7 @@ def record_audit(
     """Remember who did what, in the transaction that does it."""
     work.add(
         AuditRecord(
-            id=f"a-{context.token(10)}",
+            id=f"a-{int(context.clock() * 1e6):014x}{context.token(4)}",
             at_s=context.now_s(),
             tenant=actor.tenant,
             person=actor.person,
@@ -134,7 +134,7 @@ def record_event(
     """Remember what happened to an instance, for its tenant."""
     work.add(
         EventRecord(
-            id=f"e-{context.token(10)}",
+            id=f"e-{int(context.clock() * 1e6):014x}{context.token(4)}",
             at_s=context.now_s(),
             tenant=tenant,
             instance=instance,

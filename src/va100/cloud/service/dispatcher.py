@@ -353,12 +353,25 @@ class Dispatcher:
                     close_meters(self.context, work, instance.id, Kind.GPU)
                     self._tell(work, instance, "lent", f"its GPU did nothing for {idle_s} s")
         elif instance.warned_s is None:
-            ends = [limit_s - idle_s] if limit_s is not None else []
-            ends += [instance.ends_s - now_s] if instance.ends_s is not None else []
-            if ends and min(ends) <= min(options.warn_s, (limit_s or options.warn_s) // 2):
+            left_s = self._ends_within(instance, idle_s, now_s)
+            if left_s is not None:
                 with self._work() as work:
                     work.change(InstanceRecord, {"warned_s": now_s}, id=instance.id)
-                    self._tell(work, instance, "warning", f"it will be stopped in {min(ends)} s")
+                    self._tell(work, instance, "warning", f"it will be stopped in {left_s} s")
+
+    def _ends_within(self, instance: InstanceRecord, idle_s: int, now_s: int) -> int | None:
+        """Seconds until an instance is stopped, if that is soon enough to say so."""
+        warn_s = self.context.options.warn_s
+        found = []
+        if instance.idle_stop_s is not None:
+            left_s = instance.idle_stop_s - idle_s
+            if left_s <= min(warn_s, instance.idle_stop_s // 2):
+                found.append(left_s)
+        if instance.ends_s is not None:
+            left_s = instance.ends_s - now_s
+            if left_s <= min(warn_s, instance.lease_s // 2):
+                found.append(left_s)
+        return min(found, default=None)
 
     # ------------------------------------------------------------ the scheduler
 

@@ -92,9 +92,12 @@ class Instances:
     def offers(self) -> list[Product]:
         """Everything that can be rented here, with the prices of now."""
         with self.context.database.work() as work:
-            models = {node.model for node in work.all(NodeRecord, state__not="down")}
+            most: dict[str, int] = {}
+            for node in work.all(NodeRecord, state__not="down"):
+                most[node.model] = max(most.get(node.model, 0), node.gpu_count)
             off = self.context.options.spot_discount_per_mille
-            return products(models, price_book(work), self.context.now_s(), off)
+            found = products(most, price_book(work), self.context.now_s(), off)
+        return [one for one in found if one.shape.cards <= most[one.shape.model]]
 
     def of_tenant(
         self, actor: Actor, *, after: str = "", limit: int = 50, deleted: bool = False
@@ -183,6 +186,7 @@ class Instances:
             raise BadRequest(f"{wish.template!r} is none of {known}", field="template")
         _require_legal(wish)
         with self.context.database.work() as work:
+            work.serialise(f"tenant {actor.tenant}")
             before = self._before(work, actor, wish, once)
             if before:
                 return before

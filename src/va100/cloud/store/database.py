@@ -137,6 +137,15 @@ class Work:
             query = query.where(condition)
         return int(self._connection.execute(query).rowcount)
 
+    def serialise(self, name: str) -> None:
+        """Wait until nobody else is in a transaction with this name, and keep others out.
+
+        SQLite lets one transaction write at a time anyway.
+        """
+        if self._connection.dialect.name == "postgresql":
+            lock = text("select pg_advisory_xact_lock(hashtext(:name))")
+            self._connection.execute(lock, {"name": name})
+
     def _where(self, record: type, conditions: Mapping[str, Any]) -> Iterator[Any]:
         table = TABLES[record]
         for name, value in conditions.items():
@@ -177,6 +186,9 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the tables up to date; nothing to do when they are."""
+        current, newest = self.revision()
+        if current == newest:
+            return
         with self.engine.begin() as connection:
             if not self.is_sqlite:  # several workers may start at once
                 connection.execute(text("select pg_advisory_xact_lock(5100)"))

@@ -207,9 +207,9 @@ def _facts(request: Request, visitor: Visitor, name: str) -> dict[str, Any]:
         "log": log,
         "log_bytes": after,
         "busy_chart": line_chart("GPU at work, percent, over the last hour", {"GPU": busy},
-                                 unit=" %", x_unit=" min"),
+                                 unit=" %", x_unit=" min", top=100),
         "memory_chart": line_chart("Memory, GiB, over the last hour", {"memory": memory},
-                                   unit=" GiB", x_unit=" min"),
+                                   unit=" GiB", x_unit=" min", top=1),
         "now_s": now_s,
     }  # fmt: skip
 

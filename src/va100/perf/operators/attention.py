@@ -99,7 +99,9 @@ class Constants:
     tail_ratio: float
     """Of the longest CTA by which the last ones stand out."""
     memory_ratio: float
-    """Of the reading rate by queries, results and the cache's update."""
+    """Of the reading rate by queries, keys and results."""
+    cache_ratio: float
+    """Of the reading rate by the kernel that stores new keys and values."""
     exponent: float
     decode_launch_s: float
     decode_exponent: float
@@ -112,6 +114,8 @@ class Constants:
     """Of the reading rate by a stream of paged keys."""
     combine_s: float
     """Adding up parts where keys are split."""
+    packs_queries: bool
+    """Whether a prefill tile holds queries of all heads that share keys."""
     splits_plain: bool
     """Whether keys are split where queries don't share them, too."""
     regroup_s: float
@@ -122,13 +126,14 @@ class Constants:
 LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
     {
         "vllm": Constants(
-            launch_s=8.36 * US,
-            cta_s=1.155 * US,
-            math_ratio=0.753,
-            exp_per_cycle=11.2,
-            tail_ratio=0.529,
-            memory_ratio=0.658,
-            exponent=1.29,
+            launch_s=8.07 * US,
+            cta_s=1.2 * US,
+            math_ratio=0.764,
+            exp_per_cycle=10.5,
+            tail_ratio=0.621,
+            memory_ratio=0.764,
+            cache_ratio=1.2,
+            exponent=1.2,
             decode_launch_s=8.5 * US,
             decode_exponent=3.54,
             decode_cta_s=2.83 * US,
@@ -137,16 +142,18 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             decode_ratio=0.87,
             combine_s=5.05 * US,
             regroup_s=6.73 * US,
+            packs_queries=False,
             splits_plain=False,
         ),
         "sglang": Constants(
-            launch_s=11.0 * US,
-            cta_s=0.308 * US,
-            math_ratio=0.888,
-            exp_per_cycle=10.6,
-            tail_ratio=0.798,
-            memory_ratio=0.722,
-            exponent=2.01,
+            launch_s=12.4 * US,
+            cta_s=0.361 * US,
+            math_ratio=0.999,
+            exp_per_cycle=8.58,
+            tail_ratio=0.877,
+            memory_ratio=0.739,
+            cache_ratio=0.982,
+            exponent=1.76,
             decode_launch_s=9.32 * US,
             decode_exponent=3.51,
             decode_cta_s=2.2 * US,
@@ -155,16 +162,18 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             decode_ratio=0.568,
             combine_s=9.22 * US,
             regroup_s=1.77 * US,
+            packs_queries=True,
             splits_plain=True,
         ),
         "trtllm": Constants(
-            launch_s=11.4 * US,
-            cta_s=0.735 * US,
-            math_ratio=0.603,
-            exp_per_cycle=10.3,
-            tail_ratio=0.697,
-            memory_ratio=0.57,
-            exponent=1.2,
+            launch_s=12.0 * US,
+            cta_s=0.568 * US,
+            math_ratio=0.663,
+            exp_per_cycle=7.54,
+            tail_ratio=0.693,
+            memory_ratio=0.399,
+            cache_ratio=2.99,
+            exponent=1.22,
             decode_launch_s=7.48 * US,
             decode_exponent=3.2,
             decode_cta_s=2.71 * US,
@@ -173,6 +182,7 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             decode_ratio=0.902,
             combine_s=3.73 * US,
             regroup_s=9.59 * US,
+            packs_queries=False,
             splits_plain=True,
         ),
     }
@@ -284,7 +294,7 @@ def _estimate(shape: Shape, chip: Chip, library: str) -> AttentionEstimate:
 
 
 def _prefill(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, int]:
-    ctas = ceil(shape.q_len / QUERY_TILE) * shape.heads * shape.batch
+    ctas = _tile_count(shape, fitted)
     past = shape.kv_len - shape.q_len
     longest = float(ceil(shape.kv_len / KEY_TILE))
     mean = longest
@@ -295,22 +305,38 @@ def _prefill(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, 
     longest_s = fitted.cta_s + longest * step_s
     even_s = (fitted.cta_s + mean * step_s) * ctas / chip.sm_count
     stored = 2.0 * shape.kv_bytes * min(shape.q_len / shape.kv_len, 1.0)
-    moved = shape.kv_bytes + shape.query_bytes + stored
+    moved = shape.kv_bytes + shape.query_bytes
     if shape.backward:
-        moved *= BACKWARD_STREAMS
-    missed = missed_ratio(moved, chip)
-    rate = fitted.memory_ratio * chip.dram_reached_bytes_per_s
+        stored, moved = 0.0, moved * BACKWARD_STREAMS
     demand = Demand(
         operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
         sm_s=max(even_s + fitted.tail_ratio * longest_s, longest_s),
         sm_bound=Bound.TENSOR,
-        memory_s=moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s),
-        fixed_s=fitted.launch_s,
-        dram_bytes=moved * missed,
-        l2_bytes=moved + ctas * mean * KEY_TILE * 2.0 * shape.head_dim * shape.kv_element_bytes,
+        memory_s=_moved_s(moved, fitted.memory_ratio, chip),
+        fixed_s=fitted.launch_s + _moved_s(stored, fitted.cache_ratio, chip),
+        dram_bytes=(moved + stored) * missed_ratio(moved, chip),
+        l2_bytes=moved
+        + stored
+        + ctas * mean * KEY_TILE * 2.0 * shape.head_dim * shape.kv_element_bytes,
         exponent=fitted.exponent,
     )
     return demand, ctas, 1
+
+
+def _tile_count(shape: Shape, fitted: Constants) -> int:
+    """CTAs of a prefill: tiles of one head's queries, or of those that share keys."""
+    apart = ceil(shape.q_len / QUERY_TILE) * shape.heads
+    if not fitted.packs_queries:
+        return apart * shape.batch
+    group = shape.heads // shape.kv_heads
+    return min(apart, ceil(shape.q_len * group / QUERY_TILE) * shape.kv_heads) * shape.batch
+
+
+def _moved_s(moved: float, ratio: float, chip: Chip) -> float:
+    """Time of bytes that L2 holds in part."""
+    missed = missed_ratio(moved, chip)
+    rate = chip.dram_reached_bytes_per_s * ratio
+    return moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s)
 
 
 def _step_s(shape: Shape, chip: Chip, fitted: Constants) -> float:
@@ -339,8 +365,6 @@ def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, i
     steps = ceil(shape.kv_len / split / KEY_TILE)
     each_s = fitted.decode_cta_s + steps * fitted.decode_step_s
     moved = shape.kv_bytes + shape.query_bytes
-    missed = missed_ratio(moved, chip)
-    rate = chip.dram_reached_bytes_per_s * fitted.decode_ratio
     fixed_s = fitted.decode_launch_s
     if split > 1:
         fixed_s += fitted.combine_s
@@ -350,9 +374,9 @@ def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, i
         operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
         sm_s=max(ctas / slots, 1.0) * each_s,
         sm_bound=Bound.LATENCY,
-        memory_s=moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s),
+        memory_s=_moved_s(moved, fitted.decode_ratio, chip),
         fixed_s=fixed_s,
-        dram_bytes=moved * missed,
+        dram_bytes=moved * missed_ratio(moved, chip),
         l2_bytes=moved,
         exponent=fitted.decode_exponent,
     )

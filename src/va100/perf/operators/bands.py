@@ -27,18 +27,18 @@ PRODUCTS: Final = Family("products, bf16: vllm", 0.153)
 EIGHT_BIT: Final = Family("products, int8", 0.332)
 PACKED8: Final = Family("products, 8-bit weights", 0.241)
 PACKED4: Final = Family("products, 4-bit weights", 0.244)
-ORDINARY: Final = Family("products, fp32, linear", 0.19)
-ORDINARY_BATCHED: Final = Family("products, fp32, batched", 0.075)
-CONV: Final = Family("convolutions, fp32", 0.57)
+ORDINARY: Final = Family("products, fp32, linear", 0.191)
+ORDINARY_BATCHED: Final = Family("products, fp32, batched", 0.073)
+CONV: Final = Family("convolutions, fp32", 0.589)
 VECTOR: Final = Family("element-wise, fp32", 0.208)
 BY_ROW: Final = Family("softmax and layer norm, fp32", 0.324)
-SPMV: Final = Family("sparse matrix times vector", 0.254)
+SPMV: Final = Family("sparse matrix times vector", 0.279)
 
 PREFILL: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("attention, prefill: vllm", 0.204),
-        "sglang": Family("attention, prefill: sglang", 0.287),
-        "trtllm": Family("attention, prefill: trtllm", 0.221),
+        "vllm": Family("attention, prefill: vllm", 0.212),
+        "sglang": Family("attention, prefill: sglang", 0.181),
+        "trtllm": Family("attention, prefill: trtllm", 0.192),
     }
 )
 DECODE: Final[Mapping[str, Family]] = MappingProxyType(
@@ -50,10 +50,10 @@ DECODE: Final[Mapping[str, Family]] = MappingProxyType(
 )
 MOE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("experts, bf16: vllm", 0.413),
-        "sglang": Family("experts, bf16: sglang", 0.333),
-        "trtllm": Family("experts, bf16: trtllm", 0.316),
-        "marlin": Family("experts, 4-bit weights", 0.258),
+        "vllm": Family("experts, bf16: vllm", 0.393),
+        "sglang": Family("experts, bf16: sglang", 0.292),
+        "trtllm": Family("experts, bf16: trtllm", 0.289),
+        "marlin": Family("experts, 4-bit weights", 0.29),
     }
 )
 """By the library whose kernels they are."""

@@ -99,11 +99,11 @@ class Constants:
 
 
 FITTED: Final = Constants(
-    implicit_ratio=0.602,
-    fused_ratio=0.359,
-    stepped_ratio=0.526,
-    transform_ratio=0.816,
-    kernel_s=15.9 * US,
+    implicit_ratio=0.681,
+    fused_ratio=0.394,
+    stepped_ratio=0.553,
+    transform_ratio=0.555,
+    kernel_s=0.31 * US,
 )
 WHOLE: Final = replace(
     ORDINARY,
@@ -182,8 +182,9 @@ def estimate(
     target = find_chip(chip)
     algorithm, demand = quickest_way(layer, target, FITTED)
     started = launched(demand, launch, target)
+    family = bands.UNMEASURED if layer.number.on_tensor_cores else bands.CONV
     return ConvEstimate(
-        **filled(started, target, bands.CONV, layer.flop_count),  # type: ignore[arg-type]
+        **filled(started, target, family, layer.flop_count),  # type: ignore[arg-type]
         algorithm=algorithm,
         output=(batch, cout, layer.rows, layer.columns),
     )
@@ -242,6 +243,7 @@ def _stepped(layer: Layer, chip: Chip, fitted: Constants) -> Demand:
     demand = demand_of(product, quickest(product, chip), chip)
     grown = (STEPPED_TILE + layer.ksize - 1) ** 2 / STEPPED_TILE**2
     moved = (layer.input_bytes + layer.output_bytes) * (1.0 + grown)
+    moved += layer.weight_bytes * (1.0 + (side + layer.ksize - 1) ** 2 / layer.ksize**2)
     missed = missed_ratio(moved, chip)
     rate = chip.dram_reached_bytes_per_s * fitted.transform_ratio
     transforms_s = moved * (missed / rate + (1.0 - missed) / chip.l2_bytes_per_s)

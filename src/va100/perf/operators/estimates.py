@@ -8,7 +8,8 @@ that was measured for the family is put around the time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from va100.perf import energy
@@ -95,23 +96,18 @@ class Settled:
 def settle(demand: Demand, chip: Chip) -> Settled:
     """Time and energy of a demand at the highest clock that keeps within the power limit."""
     card = card_of(chip)
+    work = energy.work_of(demand.operations, demand.traffic)
     if chip.energy_ratio != 1.0:
-        scaled = {unit: n * chip.energy_ratio for unit, n in demand.operations.items()}
-        demand = replace(demand, operations=scaled)
-    slowdown = _slowdown(demand, card)
+        work = work._replace(operation_j=work.operation_j * chip.energy_ratio)
+    slowdown = _slowdown(demand, work, card)
     time_s = demand.duration_s(slowdown)
-    used = energy.estimate_energy(
-        demand.operations,
-        demand.traffic,
-        duration_s=time_s,
-        card=card,
-        clock_hz=card.boost_hz / slowdown,
-    )
+    clock_hz = card.boost_hz / slowdown
+    energy_j = energy.work_energy_j(work, time_s, card, clock_hz)
     return Settled(
         time_s=time_s,
-        energy_j=used.energy_j,
-        power_w=used.power_w,
-        clock_hz=used.clock_hz,
+        energy_j=energy_j,
+        power_w=energy_j / time_s,
+        clock_hz=clock_hz,
         bound=_bound(demand, slowdown),
         sm_s=demand.sm_s * slowdown,
     )
@@ -143,6 +139,7 @@ def filled(
     }
 
 
+@lru_cache(maxsize=256)
 def card_of(chip: Chip) -> energy.Card:
     """Power facts of a chip or slice."""
     return energy.Card(
@@ -162,29 +159,23 @@ def together_s(first_s: float, second_s: float, exponent: float) -> float:
     return float(longer * (1.0 + (shorter / longer) ** exponent) ** (1.0 / exponent))
 
 
-def _slowdown(demand: Demand, card: energy.Card) -> float:
+def _slowdown(demand: Demand, work: energy.Work, card: energy.Card) -> float:
     """Boost clock over the highest clock within the limit; 1 where boost is."""
-    if _power_w(demand, card, 1.0) <= card.limit_w:
+
+    def exceeds(clock_hz: float) -> bool:
+        time_s = demand.duration_s(card.boost_hz / clock_hz)
+        return energy.work_energy_j(work, time_s, card, clock_hz) > card.limit_w * time_s
+
+    if not exceeds(card.boost_hz):
         return 1.0
     low, high = 0, int((card.boost_hz - card.min_hz) / card.step_hz)
     while low < high:
         middle = (low + high) // 2
-        clock = card.boost_hz - middle * card.step_hz
-        if _power_w(demand, card, card.boost_hz / clock) <= card.limit_w:
-            high = middle
-        else:
+        if exceeds(card.boost_hz - middle * card.step_hz):
             low = middle + 1
+        else:
+            high = middle
     return card.boost_hz / (card.boost_hz - low * card.step_hz)
-
-
-def _power_w(demand: Demand, card: energy.Card, slowdown: float) -> float:
-    return energy.estimate_energy(
-        demand.operations,
-        demand.traffic,
-        duration_s=demand.duration_s(slowdown),
-        card=card,
-        clock_hz=card.boost_hz / slowdown,
-    ).power_w
 
 
 def _bound(demand: Demand, slowdown: float) -> Bound:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, gcd
+from math import ceil, exp
 from types import MappingProxyType
 from typing import Final
 
@@ -33,7 +33,7 @@ class MoeEstimate(OperatorEstimate):
     routed_rows: float
     """Tokens times choices that this GPU reckons."""
     weight_bytes: float
-    """Read of the active experts."""
+    """Read of the active experts, in whole steps of their width."""
     padding_ratio: float
     """Rows reckoned over rows routed."""
 
@@ -69,6 +69,8 @@ class Constants:
     """Of the tensor peak by an endless tile."""
     edge_count: float
     """Elements of a tile's harmonic size at which half of that is reached."""
+    few_ratio: float
+    """Of that law by tiles of sixteen rows, which wait for weights anyway."""
     step_s: float
     """A CTA's step of 64 elements when it is alone."""
     memory_ratio: float
@@ -94,15 +96,16 @@ class Constants:
 LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
     {
         "vllm": Constants(
-            fixed_s=21.9 * US,
-            row_s=0.000337 * US,
-            expert_s=0.0353 * US,
-            step_s=0.215 * US,
-            math_ratio=0.865,
-            edge_count=57.5,
-            memory_ratio=0.767,
-            stream_ratio=0.796,
-            exponent=1.45,
+            fixed_s=20.5 * US,
+            row_s=0.000383 * US,
+            expert_s=0.0532 * US,
+            step_s=0.0796 * US,
+            math_ratio=0.963,
+            edge_count=50.7,
+            few_ratio=1.67,
+            memory_ratio=0.845,
+            stream_ratio=0.995,
+            exponent=1.13,
             tiles=((16, 32), (64, 64)),
             few_first=True,
             resident_count=4,
@@ -110,15 +113,16 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             streams_all=True,
         ),
         "sglang": Constants(
-            fixed_s=6.48 * US,
-            row_s=0.000902 * US,
-            expert_s=0.0495 * US,
-            step_s=0.112 * US,
+            fixed_s=5.77 * US,
+            row_s=0.000121 * US,
+            expert_s=0.0588 * US,
+            step_s=0.0972 * US,
             math_ratio=0.999,
-            edge_count=60.1,
-            memory_ratio=0.959,
-            stream_ratio=0.827,
-            exponent=1.07,
+            edge_count=46.6,
+            few_ratio=1.12,
+            memory_ratio=0.969,
+            stream_ratio=0.72,
+            exponent=1.02,
             tiles=((16, 32), (64, 64)),
             few_first=True,
             resident_count=4,
@@ -126,15 +130,16 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             streams_all=False,
         ),
         "marlin": Constants(
-            fixed_s=21.4 * US,
-            row_s=0.000407 * US,
-            expert_s=0.0965 * US,
-            step_s=0.148 * US,
-            math_ratio=1.0,
-            edge_count=71.4,
-            memory_ratio=0.998,
-            stream_ratio=0.597,
-            exponent=2.03,
+            fixed_s=25.1 * US,
+            row_s=0.000445 * US,
+            expert_s=0.0647 * US,
+            step_s=0.123 * US,
+            math_ratio=0.998,
+            edge_count=64.0,
+            few_ratio=1.24,
+            memory_ratio=0.997,
+            stream_ratio=0.758,
+            exponent=1.06,
             tiles=((16, 128), (32, 128), (64, 128)),
             few_first=False,
             resident_count=1,
@@ -142,18 +147,19 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             streams_all=False,
         ),
         "trtllm": Constants(
-            fixed_s=7.51 * US,
-            row_s=0.00325 * US,
-            expert_s=0.293 * US,
-            step_s=0.0643 * US,
-            math_ratio=0.495,
-            edge_count=15.8,
-            memory_ratio=0.657,
-            stream_ratio=0.352,
-            exponent=2.02,
+            fixed_s=22.9 * US,
+            row_s=0.000211 * US,
+            expert_s=0.276 * US,
+            step_s=0.038 * US,
+            math_ratio=0.802,
+            edge_count=28.0,
+            few_ratio=0.702,
+            memory_ratio=0.682,
+            stream_ratio=0.406,
+            exponent=1.43,
             tiles=((16, 128), (32, 128), (64, 128), (128, 128)),
             few_first=False,
-            resident_count=2,
+            resident_count=1,
             all_choices=False,
             streams_all=False,
         ),
@@ -165,7 +171,9 @@ that were measured by SGLang reckon on other GPUs' behalf is theirs (``all_choic
 BALANCED: Final = 0.0
 """Skew at which every expert gets as much as any other."""
 STEP: Final = 64
+FEW_ROWS: Final = 16
 SMALL_LOAD: Final = 4.0
+MASK: Final = (1 << 64) - 1
 
 
 @lru_cache(maxsize=16384)
@@ -222,7 +230,7 @@ def estimate(
     rows = sum(loads)
     arrived = float(tokens)
     if fitted.all_choices and ep > 1:
-        arrived = min(arrived, rows)
+        arrived = min(arrived, ceil(rows))
         inflated = arrived * topk / rows
         loads = tuple(load * inflated for load in loads)
         rows *= inflated
@@ -257,10 +265,9 @@ def busiest(tokens: int, topk: int, experts: int, ep: int, skew: float) -> tuple
     shares = [(rank + 0.5) / experts for rank in range(experts)]
     weights = [_quantile(share, skew, least, max(most, 1.1)) for share in shares]
     loads = _dealt_out(weights, routed, float(tokens))
-    step = _stride(experts)
-    dealt = [loads[(rank * step) % experts] for rank in range(experts)]
+    dealt = [load for _, load in sorted((_mixed(rank), load) for rank, load in enumerate(loads))]
     groups = [dealt[start : start + local] for start in range(0, experts, local)]
-    return _arrived(max(groups, key=sum))
+    return _arrived(max(groups, key=sum), topk if ep == 1 else 1)
 
 
 def _dealt_out(weights: list[float], routed: float, most: float) -> list[float]:
@@ -277,11 +284,15 @@ def _dealt_out(weights: list[float], routed: float, most: float) -> list[float]:
     return [min(weight * each, most) for weight in weights]
 
 
-def _arrived(loads: list[float]) -> tuple[float, ...]:
-    """Loads of experts that get a token at all; small ones are taken as Poisson's."""
+def _arrived(loads: list[float], choices: int) -> tuple[float, ...]:
+    """Loads of experts that get a token at all; small ones are taken as Poisson's.
+
+    Where no choice went to another GPU there are at least as many as one token has chosen.
+    """
     heavy = [load for load in loads if load >= SMALL_LOAD]
     light = [load for load in loads if load < SMALL_LOAD]
-    count = max(round(sum(1.0 - exp(-load) for load in light)), 0 if heavy else 1)
+    reached = round(sum(1.0 - exp(-load) for load in light))
+    count = min(max(reached, choices - len(heavy)), len(light))
     if not count:
         return tuple(heavy)
     return (*heavy, *((max(sum(light) / count, 1e-3),) * count))
@@ -295,12 +306,12 @@ def _quantile(share: float, skew: float, least: float, most: float) -> float:
     return float((share * (most**power - least**power) + least**power) ** (1.0 / power))
 
 
-def _stride(experts: int) -> int:
-    """A step that visits every expert, near the golden section of them."""
-    step = max(int(0.618 * experts), 1)
-    while gcd(step, experts) != 1:
-        step += 1
-    return step
+def _mixed(rank: int) -> int:
+    """A number without pattern, for an order that is the same on every run."""
+    value = (rank + 1) * 0x9E3779B97F4A7C15 & MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & MASK
+    return value ^ value >> 31
 
 
 def _estimate(layer: Layer, chip: Chip, library: str) -> MoeEstimate:
@@ -363,6 +374,8 @@ def _grouped_s(
     tile, columns, depth = block
     harmonic = 2.0 * tile * columns / (tile + columns)
     reached = fitted.math_ratio * harmonic / (harmonic + fitted.edge_count)
+    if tile <= FEW_ROWS:
+        reached *= fitted.few_ratio
     peak = chip.flop_per_s(layer.number) / chip.sm_count
     math_s = 2.0 * tile * columns * depth / (peak * reached)
     alone_s = ceil(depth / STEP) * fitted.step_s
@@ -376,7 +389,8 @@ def _block_count(loads: tuple[float, ...], tile: int) -> float:
 
 
 def _weight_bytes(layer: Layer) -> float:
-    matrix = layer.hidden * layer.width * layer.number.weight_bytes
+    padded = ceil(layer.width / STEP) * STEP
+    matrix = layer.hidden * padded * layer.number.weight_bytes
     return len(layer.loads) * layer.matrices * matrix
 
 

@@ -55,11 +55,11 @@ FFT_RATIO: Final = 0.5
 """Of the peak by butterflies.  Assumed."""
 STENCIL_RATIO: Final = 0.94
 """Of a stream's rate by stencils and lattice methods; fitted to one of them (FLUIDX3D)."""
-SPMV_RATIO: Final = 0.72
+SPMV_RATIO: Final = 0.62
 """Of the reading rate by rows of a sparse matrix; fitted (GINKGO)."""
-SPMV_CACHE_RATIO: Final = 0.4
+SPMV_CACHE_RATIO: Final = 0.3
 """Of L2's rate likewise."""
-SPMV_LAUNCH_S: Final = 7.5 * US
+SPMV_LAUNCH_S: Final = 7.8 * US
 SPMV_ROW_BYTES: Final = 24.0
 """What starting a row costs, in bytes read; fitted (GINKGO)."""
 SPMV_LOCALITY: Final = 0.9
