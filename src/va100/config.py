@@ -47,6 +47,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "VA100_ENGINE": "jit, or reference for the slow oracle",
     "VA100_REPORT": "file that a program's launches are written to at its exit",
     "VA100_PROFILE": "1: every counter and source line of each launch is written there, too",
+    "VA100_CALIBRATION": "file of va100 calibrate, by whose factors times are predicted",
     "VA100_OBSERVE": "CTAs of a launch whose accesses go through models of the caches",
     "VA100_LOG": "1: say which calls are refused and which images load",
     "VA100_CACHE_DIR": "where compiled programs are kept",
@@ -91,6 +92,8 @@ class Settings:
     """Whether the report tells every counter and source line of each launch."""
     observed: int | None = None
     """What was asked of :attr:`observe_ctas`; none: the usual."""
+    calibration: Path | None = None
+    """Where factors of ``va100 calibrate`` are; none: the model as it is."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
 
@@ -130,13 +133,25 @@ class Settings:
                 if variables.get("VA100_OBSERVE")
                 else None
             ),
+            calibration=_path(variables.get("VA100_CALIBRATION", "")),
             debug=variables.get("VA100_DEBUG", ""),
         )
 
     @property
     def chip(self) -> ChipSpec:
-        """Facts of the model."""
-        return _chips(self.model)[0]
+        """Facts of the model, as calibrated.
+
+        Raises
+        ------
+        SetupError
+            The file of the calibration holds none.
+        """
+        chip = _chips(self.model)[0]
+        if self.calibration is None:
+            return chip
+        from va100.profile.calibrate import load  # noqa: PLC0415  not loaded by most commands
+
+        return load(self.calibration).applied(chip)
 
     @property
     def observe_ctas(self) -> int:
@@ -157,17 +172,18 @@ class Settings:
         }
         if self.shuffle:
             spelled["VA100_SHUFFLE"] = str(self.shuffle)
-        if self.report is not None:
-            spelled["VA100_REPORT"] = str(self.report)
+        files = {
+            "VA100_REPORT": self.report,
+            "VA100_CHECK_REPORT": self.check_report,
+            "VA100_DUMP": self.dump,
+            "VA100_CALIBRATION": self.calibration,
+        }
+        spelled |= {name: str(path) for name, path in files.items() if path is not None}
         if self.check:
             spelled["VA100_CHECK"] = ",".join(self.check)
             spelled["VA100_CHECK_KERNELS"] = self.check_kernels
-        if self.check_report is not None:
-            spelled["VA100_CHECK_REPORT"] = str(self.check_report)
         if self.trace:
             spelled["VA100_TRACE"] = self.trace
-        if self.dump is not None:
-            spelled["VA100_DUMP"] = str(self.dump)
         if self.profile:
             spelled["VA100_PROFILE"] = "1"
         if self.observed is not None or self.profile:

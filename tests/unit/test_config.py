@@ -78,7 +78,7 @@ class TestVariables:
     def test_each_is_explained(self):
         optional = {"VA100_REPORT": "/r", "VA100_CHECK": "memcheck", "VA100_CHECK_REPORT": "/c"}
         optional |= {"VA100_TRACE": "all", "VA100_DUMP": "/d", "VA100_DEBUG": "terminal"}
-        optional |= {"VA100_SHUFFLE": "3", "VA100_PROFILE": "1"}
+        optional |= {"VA100_SHUFFLE": "3", "VA100_PROFILE": "1", "VA100_CALIBRATION": "/k"}
         settings = Settings.from_environment({**HOME, **optional})
         assert set(settings.variables()) == set(config.VARIABLES)
 
