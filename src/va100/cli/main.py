@@ -31,6 +31,7 @@ VERBS: Final[Mapping[str, str]] = {
     "node": "make, show, break and delete virtual nodes that all processes share",
     "cloud": "a multi-tenant GPU cloud on virtual nodes: serve, launch, bill, simulate",
     "smi": "nvidia-smi on a node's GPUs",
+    "exporter": "metrics of a node's GPUs for Prometheus, as dcgm-exporter names them",
     "mig": "plan MIG layouts: which instances fit, where, and what must move",
     "version": "print the version",
 }
@@ -142,6 +143,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a t
         from va100.cli import smi
 
         return smi
+    if verb == "exporter":
+        from va100.cli import exporter
+
+        return exporter
     return version
 
 
