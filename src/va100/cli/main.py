@@ -84,8 +84,13 @@ def build_parser(verb: str | None, module: ModuleType | None) -> argparse.Argume
     return parser
 
 
-def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a table, as imports
+def verb_module(verb: str) -> ModuleType:
     """Import the module of one verb."""
+    return _programs_module(verb) or _nodes_module(verb) or version
+
+
+def _programs_module(verb: str) -> ModuleType | None:  # noqa: C901 -- a table, as imports
+    """Module of a verb about programs and facts."""
     # ruff: noqa: PLC0415 -- see the module's docstring
     if verb == "run":
         from va100.cli import run
@@ -103,22 +108,10 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a t
         from va100.cli import debug
 
         return debug
-    if verb == "plan":
-        from va100.cli import plan
-
-        return plan
     if verb == "doctor":
         from va100.cli import doctor
 
         return doctor
-    if verb == "node":
-        from va100.cli import node
-
-        return node
-    if verb == "mig":
-        from va100.cli import mig
-
-        return mig
     if verb == "env":
         from va100.cli import env
 
@@ -135,6 +128,23 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a t
         from va100.cli import sparsity
 
         return sparsity
+    return None
+
+
+def _nodes_module(verb: str) -> ModuleType | None:
+    """Module of a verb about nodes, clouds and plans."""
+    if verb == "plan":
+        from va100.cli import plan
+
+        return plan
+    if verb == "node":
+        from va100.cli import node
+
+        return node
+    if verb == "mig":
+        from va100.cli import mig
+
+        return mig
     if verb == "cloud":
         from va100.cli import cloud
 
@@ -147,7 +157,7 @@ def verb_module(verb: str) -> ModuleType:  # noqa: C901, PLR0911, PLR0912 -- a t
         from va100.cli import exporter
 
         return exporter
-    return version
+    return None
 
 
 def _drop_output() -> None:
