@@ -89,7 +89,7 @@ def verb_module(verb: str) -> ModuleType:
     return _programs_module(verb) or _nodes_module(verb) or version
 
 
-def _programs_module(verb: str) -> ModuleType | None:  # noqa: C901 -- a table, as imports
+def _programs_module(verb: str) -> ModuleType | None:
     """Module of a verb about programs and facts."""
     # ruff: noqa: PLC0415 -- see the module's docstring
     if verb == "run":
