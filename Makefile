@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup compiler clients cloud check conformance system bench bench-tensor docs nightly lock \
-        format clean
+        sanitize format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help:  ## list the targets
 demo: setup compiler  ## set up, then run a CUDA C++ program on the virtual A100
 	$(BIN)/va100 run examples/saxpy.cu
 
-test: setup clients cloud check  ## set up, check, and run the tests
+test: setup clients cloud $(STAMPS)/plan check  ## set up, check, and run the tests
 	$(PYTEST) -n $(JOBS)
 
 setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up to date
@@ -50,8 +50,11 @@ conformance: setup $(STAMPS)/dev  ## every instruction form, JIT against referen
 system: setup clients cloud $(STAMPS)/dev  ## va100 from outside only
 	$(PYTEST) -n $(JOBS) tests/system
 
-nightly: setup clients cloud check  ## every test at full length
+nightly: setup clients cloud $(STAMPS)/plan check sanitize  ## every test at full length, and under sanitizers
 	$(PYTEST) -n $(JOBS) --full
+
+sanitize: $(STAMPS)/base  ## the native core under ASan, UBSan and TSan: 16 threads, 10,000 calls each
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/sanitize.py --jobs $(JOBS)
 
 bench: setup compiler $(STAMPS)/bench  ## speed, as ratios in one run
 	$(BIN)/python -m benchmarks
@@ -71,10 +74,12 @@ lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt;
 	$(LOCK) --upgrade pyproject.toml --extra dev -o requirements/dev.txt
 	$(LOCK) --upgrade pyproject.toml --extra nvcc -o requirements/nvcc.txt
 	$(LOCK) --upgrade pyproject.toml --extra cuda-python -o requirements/cuda-python.txt
-	$(LOCK) --upgrade pyproject.toml --extra clients -o requirements/clients.txt
+	$(LOCK) --upgrade -c requirements/dev.txt pyproject.toml --extra clients -o requirements/clients.txt
 	$(LOCK) --upgrade pyproject.toml --extra cloud -o requirements/cloud.txt
 	$(LOCK) --upgrade pyproject.toml --extra cloud-test -o requirements/cloud-test.txt
-	$(LOCK) --upgrade pyproject.toml --extra pycuda -o requirements/pycuda.txt
+	$(LOCK) --upgrade -c requirements/dev.txt pyproject.toml --extra plan --extra onnx \
+	  -o requirements/plan.txt
+	$(LOCK) --upgrade -c requirements/dev.txt pyproject.toml --extra pycuda -o requirements/pycuda.txt
 	$(LOCK) --upgrade pyproject.toml --extra jax -o requirements/jax.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench-tensor -o requirements/bench-tensor.txt
@@ -109,7 +114,8 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(addprefix $(STAMPS)/,dev nvcc cuda-python clients cloud cloud-test bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
+$(addprefix $(STAMPS)/,dev nvcc cuda-python clients cloud cloud-test \
+    plan bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
 	$(BIN)/python $(LOCKED) requirements/$*.txt
 	@touch $@
 

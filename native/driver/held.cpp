@@ -98,7 +98,8 @@ void log_done(const std::list<Hold> &done, void *const *tickets, const uint64_t 
     const Place &place = hold.places.front();
     for (const std::shared_ptr<Moment> &moment : ready)
       log_wait(place.track, moment);
-    const size_t index = static_cast<size_t>(std::find(tickets, tickets + count, hold.ticket) - tickets);
+    const auto index =
+        static_cast<size_t>(std::find(tickets, tickets + count, hold.ticket) - tickets);
     log_transfer_lasting(place.track, place.device, sent[index], Way::kBetweenDevices, seconds);
     if (hold.places.size() == 1)
       continue;

@@ -3,8 +3,8 @@
 // A rank's work is a list in the order it was asked for.  A collective runs when it is first in the
 // list of every rank of this process, in the thread that completed the set; with other processes it
 // goes on together, through the segment, and the thread waits for them.  Sends and receives of this
-// process meet by memory; with other processes they go through queues of bytes.  Until a rank's work
-// has run, its stream is held.
+// process meet by memory; with other processes they go through queues of bytes.  Until a rank's
+// work has run, its stream is held.
 #pragma once
 
 #include <algorithm>
@@ -90,8 +90,8 @@ public:
   void await_all();
   void leave(int rank);
 
-  // Put work in ranks' lists and run what can run.  Returns when the work is done, or when only ranks
-  // of this process are missing.
+  // Put work in ranks' lists and run what can run.  Returns when the work is done, or when only
+  // ranks of this process are missing.
   void post(const std::vector<TicketPtr> &tickets);
   void wait_for(const TicketPtr &ticket);
   // Wait for all that a rank has asked for.
@@ -148,9 +148,9 @@ void settle_split(const std::vector<TicketPtr> &mine, const std::vector<std::pai
 
 double seconds_of(const Ticket &ticket, int ranks, const Ring &ring, uint64_t *sent);
 
-// Sum order: the elements lie in as many blocks as there are ranks, and block b is summed around the
-// ring from rank b + 1 on, so that rank b comes last.  Calls visit(first, count, order) for the runs
-// of elements [first, first + count) that share an order.
+// Sum order: the elements lie in as many blocks as there are ranks, and block b is summed around
+// the ring from rank b + 1 on, so that rank b comes last.  Calls visit(first, count, order) for the
+// runs of elements [first, first + count) that share an order.
 template <typename Visit>
 void for_each_block(size_t total, int ranks, size_t first, size_t count, Visit visit) {
   const size_t block = (total + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks);

@@ -225,8 +225,8 @@ Price price_exchange(double out_bytes, double in_bytes, int peers, const Ring &r
 } // namespace va::nccl
 
 // For tests: the same function of the same arguments as va100.perf.collectives.
-extern "C" VA_EXPORT double va_nccl_seconds(int pattern, double bytes, int ranks, int narrow, int links,
-                                  int bridged, double tuner_bytes_per_s) {
+extern "C" VA_EXPORT double va_nccl_seconds(int pattern, double bytes, int ranks, int narrow,
+                                            int links, int bridged, double tuner_bytes_per_s) {
   const va::nccl::Ring ring{links, bridged != 0, tuner_bytes_per_s};
   return va::nccl::price(static_cast<va::nccl::Pattern>(pattern), bytes, ranks, narrow != 0, ring)
       .seconds;

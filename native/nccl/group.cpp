@@ -240,9 +240,8 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info) {
       double out = 0, in = 0;
       for (const Leg &leg : work.ticket->legs)
         (leg.send ? out : in) += static_cast<double>(leg.bytes);
-      by_rank[work.comm] += price_exchange(out, in, static_cast<int>(work.ticket->legs.size() + 1) / 2,
-                                           work.comm->clique->ring())
-                                .seconds;
+      const int peers = static_cast<int>(work.ticket->legs.size() + 1) / 2;
+      by_rank[work.comm] += price_exchange(out, in, peers, work.comm->clique->ring()).seconds;
     } else {
       by_rank[work.comm] +=
           seconds_of(*work.ticket, work.comm->ranks, work.comm->clique->ring(), &sent);

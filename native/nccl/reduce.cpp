@@ -17,8 +17,8 @@ template <typename To, typename From> To bits(From from) {
   return to;
 }
 
-// Half precision in 16 bits; arithmetic goes through float, which is wide enough that rounding twice
-// is rounding once.
+// Half precision in 16 bits; arithmetic goes through float, which is wide enough that rounding
+// twice is rounding once.
 struct Half {
   uint16_t raw;
   float value() const {

@@ -43,7 +43,7 @@ constexpr long kGlanceNs = 50'000'000; // how often a waiting process looks whet
 
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// A queue's room and a slot's: small where ranks are many, for shared memory is scarce in containers.
+// A queue's room and a slot's: small where ranks are many, for containers share little memory.
 size_t slot_bytes_for(int ranks) { return ranks <= 8 ? size_t{1} << 18 : size_t{1} << 16; }
 size_t queue_bytes_for(int ranks) { return ranks <= 8 ? size_t{1} << 15 : size_t{1} << 12; }
 

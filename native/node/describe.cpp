@@ -145,6 +145,7 @@ void add_processes(Json &json, const Store &store, int device, uint64_t at_ns) {
     json.field("used_bytes", used_bytes(use));
     json.field("allocated_bytes", use.arena_bytes.load());
     json.field("busy_percent", uint64_t{busy_percent(use, at_ns, false)});
+    json.field("memory_busy_percent", uint64_t{busy_percent(use, at_ns, true)});
     json.real("busy_s", static_cast<double>(use.busy_ns.load()) * 1e-9);
     json.field("launches", use.launches.load());
     json.real("virtual_s", static_cast<double>(use.virtual_ns.load()) * 1e-9);

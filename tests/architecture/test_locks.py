@@ -18,15 +18,19 @@ EXTRA_OF_LOCK = {
     "base": (),
     "bench": ("bench",),
     "bench-tensor": ("bench-tensor",),
-    "clients": ("clients", "numba-cuda", "tinygrad", "triton"),
+    "clients": ("clients", "nccl4py", "numba-cuda", "tinygrad", "triton"),
     "cloud": ("cloud",),
     "cloud-test": ("cloud-test",),
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
     "jax": ("jax",),
     "nvcc": ("nvcc",),
+    "plan": ("onnx", "plan"),
     "pycuda": ("pycuda",),
 }
+WITHOUT_LOCK = {"ray", "torch"}
+"""Gigabytes that tests do without."""
+IN_ONE_ENVIRONMENT = set(EXTRA_OF_LOCK) - {"jax", "bench", "bench-tensor"} | {"build"}
 
 
 def project():
@@ -57,7 +61,18 @@ def test_every_lock_and_extra_is_accounted_for():
     assert {path.stem for path in LOCKS} == {*EXTRA_OF_LOCK, "build"}
     assert {e for extras in EXTRA_OF_LOCK.values() for e in extras} == set(
         project()["optional-dependencies"]
-    )
+    ) - WITHOUT_LOCK
+
+
+def test_locks_of_one_environment_agree():
+    found = {}
+    for lock in IN_ONE_ENVIRONMENT:
+        for line in (ROOT / "requirements" / f"{lock}.txt").read_text("utf-8").splitlines():
+            if not line.startswith(" "):
+                name, _, version = line.removesuffix(" \\").partition("==")
+                number, _, marker = version.partition(" ; ")
+                found.setdefault((name, marker), set()).add(number)
+    assert {key: numbers for key, numbers in found.items() if len(numbers) > 1} == {}
 
 
 def test_the_base_needs_no_compiler_package():

@@ -1,8 +1,8 @@
 /* Work of other libraries of ours in a stream's order: collectives.
  *
  * The driver runs work in the calling thread, so a stream is idle when a call returns.  Work that
- * waits for other threads is told of by holding the stream: whoever uses the stream next first calls
- * the holder back, which returns when the work is done.  Nothing here moves data. */
+ * waits for other threads is told of by holding the stream: whoever uses the stream next first
+ * calls the holder back, which returns when the work is done.  Nothing here moves data. */
 #ifndef VA100_OUTSIDE_H
 #define VA100_OUTSIDE_H
 #include <stddef.h>

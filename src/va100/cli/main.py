@@ -32,6 +32,7 @@ VERBS: Final[Mapping[str, str]] = {
     "node": "make, show, break and delete virtual nodes that all processes share",
     "cloud": "a multi-tenant GPU cloud on virtual nodes: serve, launch, bill, simulate",
     "smi": "nvidia-smi on a node's GPUs",
+    "exporter": "metrics of a node's GPUs for Prometheus, as dcgm-exporter names them",
     "mig": "plan MIG layouts: which instances fit, where, and what must move",
     "version": "print the version",
 }

@@ -51,6 +51,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--model", required=True, metavar="FILE", type=Path, help="config.json or YAML"
     )
     add_machine_options(parser)
+    _add_replica_options(parser)
+    _add_memory_options(parser)
+    _add_batch_options(parser)
+    _add_load_options(parser)
+    add_output_options(parser)
+
+
+def _add_replica_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("replica")
     group.add_argument("--tp", type=count, default=1, metavar="T", help="tensor-parallel ranks")
     group.add_argument("--pp", type=count, default=1, metavar="P", help="pipeline stages")
@@ -75,6 +83,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="vllm",
         help="whose overheads are reckoned (default: %(default)s)",
     )
+
+
+def _add_memory_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("memory and steps")
     group.add_argument(
         "--gpu-memory-utilization",
         type=share,
@@ -102,6 +114,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group.add_argument(
         "--no-graphs", action="store_true", help="decode without CUDA graphs: what they save"
     )
+
+
+def _add_batch_options(parser: argparse.ArgumentParser) -> None:
     batch = parser.add_argument_group("batch")
     batch.add_argument(
         "--batch", type=count, default=1, metavar="B", help="sequences that come at once"
@@ -120,6 +135,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         help="tokens of each answer (default: %(default)s)",
     )
+
+
+def _add_load_options(parser: argparse.ArgumentParser) -> None:
     load = parser.add_argument_group("load")
     load.add_argument("--rate", type=positive, metavar="R", help="requests a second, at random")
     load.add_argument(
@@ -166,7 +184,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="CSV",
         help="own measurements: phase,batch,tokens,context,measured_s",
     )
-    add_output_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from va100.plan.calibration import Calibration
 from va100.plan.prices import Price
 from va100.plan.serve_load import LoadResult
 from va100.plan.serving import ServeEstimate
+from va100.plan.serving_memory import ServeMemory
 from va100.units import GB, time_text
 
 
@@ -40,19 +41,7 @@ def serve_document(estimate: ServeEstimate, price: Price | None) -> dict[str, An
         "needed_bytes_per_gpu": heaviest.fixed_bytes,
         "reserved_bytes_per_gpu": heaviest.budget_bytes,
         "capacity_bytes_per_gpu": estimate.machine.memory_bytes,
-        "stages": [
-            {
-                "stage": memory.stage,
-                "layers": memory.layers,
-                "weights_bytes": memory.weights_bytes,
-                "step_bytes": memory.step_bytes,
-                "vision_bytes": memory.vision_bytes,
-                "context_bytes": memory.context_bytes,
-                "cache_bytes": memory.cache_bytes,
-                "token_bytes": memory.token_bytes,
-            }
-            for memory in estimate.memories
-        ],
+        "stages": [_stage(memory) for memory in estimate.memories],
         "energy_j_per_token": estimate.energy_per_token_j,
         "energy_j_per_million_tokens": estimate.energy_per_token_j * 1e6,
         "mean_power_w_per_gpu": estimate.power_w,
@@ -75,6 +64,19 @@ def serve_document(estimate: ServeEstimate, price: Price | None) -> dict[str, An
             "engine": options.engine.name,
         },
         "basis": _basis(estimate),
+    }
+
+
+def _stage(memory: ServeMemory) -> dict[str, Any]:
+    return {
+        "stage": memory.stage,
+        "layers": memory.layers,
+        "weights_bytes": memory.weights_bytes,
+        "step_bytes": memory.step_bytes,
+        "vision_bytes": memory.vision_bytes,
+        "context_bytes": memory.context_bytes,
+        "cache_bytes": memory.cache_bytes,
+        "token_bytes": memory.token_bytes,
     }
 
 
