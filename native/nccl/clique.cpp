@@ -136,6 +136,9 @@ void Clique::post(const std::vector<TicketPtr> &tickets) {
   if (error_ != ncclSuccess)
     throw Failure{error_, error_text_};
   for (const TicketPtr &ticket : tickets) {
+    for (const Leg &leg : ticket->legs)
+      if (segment_ && ticket->stream && !is_local(leg.peer) && !ticket->begin_s)
+        ticket->begin_s = va_outside_ready(ticket->stream);
     hold(shared_from_this(), ticket);
     lists_[ticket->rank].push_back(ticket);
   }
@@ -365,7 +368,7 @@ bool Clique::meet_locally(Ticket &ticket, Leg &leg) {
   return false;
 }
 
-// A header of eight bytes says how many follow.
+// A header says how many bytes follow, and from when on they could.
 bool Clique::move_remotely(Ticket &ticket, Leg &leg) const {
   constexpr size_t kHeader = sizeof leg.header;
   const Segment &segment = *segment_;
@@ -376,11 +379,13 @@ bool Clique::move_remotely(Ticket &ticket, Leg &leg) const {
   const size_t before = leg.moved;
   if (leg.moved < kHeader) {
     if (leg.send && !leg.moved)
-      leg.header = leg.bytes;
+      leg.header = {leg.bytes, ticket.begin_s};
     leg.moved += go(reinterpret_cast<uint8_t *>(&leg.header) + leg.moved, kHeader - leg.moved);
-    if (leg.moved == kHeader && leg.header != leg.bytes)
+    if (leg.moved == kHeader)
+      ticket.begin_s = std::max(ticket.begin_s, leg.header.ready_s);
+    if (leg.moved == kHeader && leg.header.bytes != leg.bytes)
       fail(ncclInvalidUsage, "rank %d expects %zu bytes of rank %d, which sends %zu", ticket.rank,
-           leg.bytes, leg.peer, static_cast<size_t>(leg.header));
+           leg.bytes, leg.peer, static_cast<size_t>(leg.header.bytes));
   }
   if (leg.moved >= kHeader)
     leg.moved += go(leg.data + (leg.moved - kHeader), kHeader + leg.bytes - leg.moved);
@@ -403,7 +408,9 @@ void Clique::finish(const std::vector<TicketPtr> &set, ncclResult_t result, cons
                     double seconds) {
   std::vector<void *> held;
   std::vector<uint64_t> sent;
+  double begin = 0;
   for (const TicketPtr &ticket : set) {
+    begin = std::max(begin, ticket->begin_s);
     ticket->result = result;
     ticket->text = text;
     const auto list = lists_.find(ticket->rank);
@@ -415,7 +422,7 @@ void Clique::finish(const std::vector<TicketPtr> &set, ncclResult_t result, cons
     sent.push_back(ticket->sent_bytes);
   }
   if (result == ncclSuccess)
-    va_outside_done(held.data(), sent.data(), held.size(), set.front()->begin_s, seconds);
+    va_outside_done(held.data(), sent.data(), held.size(), begin, seconds);
   else
     va_outside_drop(held.data(), held.size());
   {

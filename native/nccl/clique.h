@@ -45,7 +45,10 @@ struct Leg {
   uint8_t *data;
   size_t bytes;
   size_t moved = 0; // of the header and the data, through a queue
-  uint64_t header = 0;
+  struct {
+    uint64_t bytes;
+    double ready_s; // when the sender could begin
+  } header{0, 0};
   bool done = false;
 };
 
@@ -66,7 +69,7 @@ struct Ticket {
   int made_rank = 0, made_ranks = 0;
 
   void *stream = nullptr; // the driver's; null where no stream is held
-  double begin_s = 0;     // when all ranks are ready, where other processes have some of them
+  double begin_s = 0;     // when it can begin, where ranks of other processes take part
   bool done = false;
   ncclResult_t result = ncclSuccess;
   std::string text; // of a failure

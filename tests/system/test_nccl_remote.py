@@ -66,6 +66,7 @@ class TestProcesses:
         ("case", "ranks", "per_process"),
         [
             ("clocks", 3, 1),
+            ("clocks_of_peers", 3, 1),
             ("chain", 4, 1),
             ("split", 4, 1),
             ("split", 6, 3),

@@ -188,8 +188,8 @@ def split() -> None:
         assert (found == wanted).all(), (rank, found, wanted)
 
 
-def clocks() -> None:
-    """A collective begins when the last rank is ready: the others' streams wait in virtual time."""
+def clocks(case: str = "collective") -> None:
+    """Who needs others waits for them in virtual time, too."""
     comms = join()
     rank, comm = next(iter(comms.items()))
     size = 1 << 26
@@ -213,21 +213,23 @@ def clocks() -> None:
                 ctypes.c_uint64(other), ctypes.c_uint64(buffer), ctypes.c_size_t(size), NULL
             )
             assert copied == 0
-    nccl.call(
-        "AllReduce",
-        ctypes.c_void_p(buffer),
-        ctypes.c_void_p(buffer),
-        ctypes.c_size_t(8),
-        0,
-        0,
-        comm,
-        NULL,
-    )
+    where, few = ctypes.c_void_p(buffer), ctypes.c_size_t(8)
+    if case == "collective":
+        nccl.call("AllReduce", where, where, few, 0, 0, comm, NULL)
+    else:
+        if rank:
+            nccl.call("Recv", where, few, 0, rank - 1, comm, NULL)
+        if rank + 1 < RANKS:
+            nccl.call("Send", where, few, 0, rank + 1, comm, NULL)
     assert nccl.cuda.cuEventRecord(events[1], NULL) == 0
     assert nccl.cuda.cuEventSynchronize(events[1]) == 0
     took = ctypes.c_float()
     assert nccl.cuda.cuEventElapsedTime(ctypes.byref(took), *events) == 0
     assert took.value > 10 * 2 * size / 2.1e12 * 1e3, took.value  # ten copies, read and written
+
+
+def clocks_of_peers() -> None:
+    clocks("peers")
 
 
 def peer_dies() -> None:

@@ -24,9 +24,9 @@ class Family:
 
 
 PRODUCTS: Final = Family("products, bf16: vllm", 0.153)
-EIGHT_BIT: Final = Family("products, int8", 0.332)
-PACKED8: Final = Family("products, 8-bit weights", 0.241)
-PACKED4: Final = Family("products, 4-bit weights", 0.244)
+EIGHT_BIT: Final = Family("products, int8", 0.265)
+PACKED8: Final = Family("products, 8-bit weights", 0.207)
+PACKED4: Final = Family("products, 4-bit weights", 0.236)
 ORDINARY: Final = Family("products, fp32, linear", 0.191)
 ORDINARY_BATCHED: Final = Family("products, fp32, batched", 0.073)
 CONV: Final = Family("convolutions, fp32", 0.589)

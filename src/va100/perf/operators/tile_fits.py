@@ -73,6 +73,8 @@ class TileFit:
     """Weights that are used before these come again, as layers of a model are."""
     vector_rows: int
     """Products of so few rows also have a kernel of their own; 0 without."""
+    vector_only: bool = False
+    """Whether they always take it, rather than where it is the quicker."""
     vector_s: float = 0.0
     vector_element_s: float = 0.0
     """Per element of ``k``."""
@@ -142,29 +144,33 @@ INT8: Final = TileFit(
     ),
     splits=(1, 2, 3, 4, 5, 6, 7),
     step_count=64,
-    launch_s=7.999 * US,
-    start_cycles=353.0,
-    end_cycles=210.6,
-    step_cycles=799.1,
-    peak_ratio=0.9883,
-    edge_count=3.069,
+    launch_s=8.049 * US,
+    start_cycles=441.9,
+    end_cycles=187.2,
+    step_cycles=821.9,
+    peak_ratio=0.9961,
+    edge_count=4.404,
     shallow_ratio=1.0,
     unpack_cycles=0.0,
-    l2_busy_bytes_per_cycle=40.71,
-    l2_alone_bytes_per_cycle=79.19,
-    store_bytes_per_cycle=7.506,
-    hidden_ratio=0.2201,
-    dram_bytes_per_s=1824.0 * GB,
-    wait_cycles=243.5,
+    l2_busy_bytes_per_cycle=67.35,
+    l2_alone_bytes_per_cycle=64.93,
+    store_bytes_per_cycle=7.884,
+    hidden_ratio=0.2659,
+    dram_bytes_per_s=1842.0 * GB,
+    wait_cycles=408.9,
     flight_count=105.5,
-    exponent=3.553,
-    reduce_s=1.443 * US,
-    reduce_bytes_per_s=7937.0 * GB,
-    reduce_bias=1.029,
-    large_bias=0.006094,
-    resident_bytes=6.431 * MB,
+    exponent=3.14,
+    reduce_s=0.8411 * US,
+    reduce_bytes_per_s=10870.0 * GB,
+    reduce_bias=1.725,
+    large_bias=0.004735,
+    resident_bytes=5.761 * MB,
     copies_count=6,
-    vector_rows=0,
+    vector_rows=4,
+    vector_only=True,
+    vector_s=0.9225 * US,
+    vector_element_s=0.1667 * NS,
+    vector_bytes_per_s=1850.0 * GB,
 )
 """Eight- and four-bit products with scales; fitted to one library (AICONFIG)."""
 
@@ -199,7 +205,11 @@ PACKED8: Final = TileFit(
     large_bias=0.01096,
     resident_bytes=3.902 * MB,
     copies_count=6,
-    vector_rows=0,
+    vector_rows=4,
+    vector_only=True,
+    vector_s=0.3127 * US,
+    vector_element_s=0.997 * NS,
+    vector_bytes_per_s=1755.0 * GB,
 )
 """Eight-bit weights with half-precision activations; fitted to one library (AICONFIG)."""
 
@@ -234,7 +244,11 @@ PACKED4: Final = TileFit(
     large_bias=0.04965,
     resident_bytes=16.63 * MB,
     copies_count=6,
-    vector_rows=0,
+    vector_rows=4,
+    vector_only=True,
+    vector_s=4.366 * US,
+    vector_element_s=1.131 * NS,
+    vector_bytes_per_s=1850.0 * GB,
 )
 """Four-bit weights likewise; fitted to one library (AICONFIG)."""
 

@@ -180,7 +180,8 @@ def quickest(product: Product, chip: Chip, fit: TileFit | None = None) -> Tiling
     best = int(np.argmin(np.where(_allowed(product, ways, fit), timed.choice, np.inf)))
     tiling = _picked(work, timed, ways, best)
     if product.m * product.batch <= fit.vector_rows and not product.sparse:
-        return min(tiling, _vector(work))
+        vector = _vector(work)
+        return vector if fit.vector_only else min(tiling, vector)
     return tiling
 
 
