@@ -17,8 +17,8 @@ from va100.errors import SetupError
 from va100.perf.calibration import LEAST, MOST, Calibration, Predict, calibrated, left_out_errors
 from va100.perf.kernel import estimate
 from va100.profile.launch import Launch
+from va100.profile.quantities import counters_of
 from va100.profile.table import extent_text
-from va100.profile.whatif import counters_of
 from va100.spec.model import ChipSpec
 from va100.units import MS, NS, US, time_text
 from va100.work import Dim3, KernelResources, LaunchConfig

@@ -250,6 +250,14 @@ _LAUNCH_ROWS: Final = (
         "sm__maximum_warps_per_active_cycle_pct", "%", OCCUPANCY, "occupancy_ratio", scale=_PERCENT
     ),
     Metric("sm__maximum_warps_avg_per_active_cycle", "warp", OCCUPANCY, "warps_per_sm"),
+    Metric(
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        "%",
+        OCCUPANCY,
+        "achieved_ratio",
+        scale=_PERCENT,
+    ),
+    Metric("sm__warps_active.avg.per_cycle_active", "warp", OCCUPANCY, "achieved_warps_per_sm"),
 )
 
 METRICS: Final[Mapping[str, Metric]] = {

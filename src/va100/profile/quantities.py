@@ -6,6 +6,7 @@ such a number is in :mod:`va100.profile.metrics`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -108,6 +109,8 @@ def _shape(launch: Launch, chip: ChipSpec) -> dict[str, float]:
         "shared_bytes": launch.shared_bytes,
         "occupancy_ratio": launch.occupancy,
         "warps_per_sm": launch.occupancy * chip.sm.resident_warp_count,
+        "achieved_ratio": _achieved(launch),
+        "achieved_warps_per_sm": _achieved(launch) * chip.sm.resident_warp_count,
         "waves": launch.waves,
         "device": launch.device,
         "stream": launch.stream,
@@ -123,6 +126,15 @@ def _shape(launch: Launch, chip: ChipSpec) -> dict[str, float]:
         if name in launch.fit:
             found[name] = launch.fit[name]
     return found
+
+
+def _achieved(launch: Launch) -> float:
+    """Occupancy in the mean over a launch: the last wave may fill only some of its places.
+
+    CTAs are taken to last equally long.
+    """
+    waves = launch.waves
+    return launch.occupancy * waves / math.ceil(waves) if waves else 0.0
 
 
 def _times(launch: Launch, chip: ChipSpec) -> dict[str, float]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from va100.errors import OutOfResources, SetupError
 from va100.perf.kernel import estimate
 from va100.perf.memory import Residency
 from va100.perf.slices import slice_of
 from va100.profile.launch import Launch
+from va100.profile.quantities import counters_of
 from va100.profile.reasons import together
 from va100.profile.table import extent_text
 from va100.spec import mig
@@ -23,7 +24,7 @@ from va100.spec.a100 import MODELS
 from va100.spec.model import ChipSpec
 from va100.spec.names import find_models
 from va100.units import MHZ, energy_text, time_text
-from va100.work import Counters, KernelResources, LaunchConfig, Pipe
+from va100.work import KernelResources, LaunchConfig
 
 _CLOCK: Final = re.compile(r"(\d+)\s*mhz", re.IGNORECASE)
 _WARM: Final = "warm"
@@ -95,15 +96,6 @@ def what_if(launch: Launch, variation: Variation) -> Outcome:
         energy_j=found.energy.energy_j,
         bound=found.bound_by.value,
     )
-
-
-def counters_of(entry: Mapping[str, Any]) -> Counters:
-    """Counters of a launch's record; names this version does not know are passed over."""
-    known = {field.name for field in fields(Counters)}
-    values = {name: value for name, value in entry.items() if name in known}
-    pipes = values.get("warp_instructions", {})
-    values["warp_instructions"] = {Pipe(name): count for name, count in pipes.items()}
-    return Counters(**values)
 
 
 def whatif_text(launches: Sequence[Launch], places: Sequence[Variation]) -> str:

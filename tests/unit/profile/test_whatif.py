@@ -9,9 +9,8 @@ import pytest
 
 from tests.helpers.launches import launch
 from va100.errors import SetupError
-from va100.profile.whatif import counters_of, variations, what_if, whatif_json, whatif_text
+from va100.profile.whatif import variations, what_if, whatif_json, whatif_text
 from va100.spec.a100 import A100_PCIE_40GB, A100_SXM4_80GB
-from va100.work import Pipe
 
 
 def at(word, base=None, chip=A100_SXM4_80GB):
@@ -49,11 +48,6 @@ class TestWhatIf:
     def test_what_is_not_known_is_refused(self, word):
         with pytest.raises(SetupError):
             variations([word], A100_PCIE_40GB)
-
-
-def test_counters_come_back_from_records():
-    found = counters_of({"warp_instructions": {"fma": 3.0}, "branches": 2.0, "later": 1})
-    assert (found.warp_instructions, found.branches) == ({Pipe.FMA: 3.0}, 2.0)
 
 
 def test_texts_hold_every_place():
