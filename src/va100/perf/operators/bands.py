@@ -43,9 +43,9 @@ PREFILL: Final[Mapping[str, Family]] = MappingProxyType(
 )
 DECODE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("attention, decode: vllm", 0.185),
-        "sglang": Family("attention, decode: sglang", 0.228),
-        "trtllm": Family("attention, decode: trtllm", 0.332),
+        "vllm": Family("attention, decode: vllm", 0.17),
+        "sglang": Family("attention, decode: sglang", 0.216),
+        "trtllm": Family("attention, decode: trtllm", 0.336),
     }
 )
 MOE: Final[Mapping[str, Family]] = MappingProxyType(
