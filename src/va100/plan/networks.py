@@ -403,11 +403,21 @@ IMAGES: Final[Mapping[str, int]] = {
 }
 
 
+TANH_PASSES: Final = 4
+
+
+def _logits(model: Transformer, tokens: int) -> Operator:
+    whole = _linear("logits", tokens, model.hidden, model.vocab, bias=False)
+    return whole if not model.tied else replace(whole, params=0)
+
+
 def encoder_network(model: Transformer, tokens: int) -> Network:
     """A transformer's one pass over a sequence, as a network: BERT and its like."""
     found = [_stream("embedding", 3 * tokens * model.hidden, model.embedding_params)]
     query, keys = model.heads * model.head_dim, 2 * model.kv_heads * model.head_dim
     ups = 2 if model.gated else 1
+    # GPT-2's activation is a formula of tanh, which frameworks run operator by operator.
+    passes = 1 if model.gated or not model.causal else TANH_PASSES
     for index in range(model.layers):
         title = f"layer{index}"
         rest = model.layer_params(index) - model.hidden * (2 * query + keys)
@@ -425,10 +435,12 @@ def encoder_network(model: Transformer, tokens: int) -> Network:
             _linear(f"{title}.out", tokens, query, model.hidden, bias=False),
             _stream(f"{title}.norm1", 2 * tokens * model.hidden, rest),
             _linear(f"{title}.up", tokens, model.hidden, ups * model.ffn, bias=False),
-            _stream(f"{title}.activation", tokens * model.ffn),
+            _stream(f"{title}.activation", passes * tokens * model.ffn),
             _linear(f"{title}.down", tokens, model.ffn, model.hidden, bias=False),
             _stream(f"{title}.norm2", 2 * tokens * model.hidden),
         ]
+    if model.causal:
+        found.append(_logits(model, tokens))
     return Network(
         name=model.name,
         text="one pass over a sequence",
