@@ -7,6 +7,7 @@
 
 #include "choose.h"
 #include "clock.h"
+#include "fabric.h"
 #include "identity.h"
 #include "mig.h"
 #include "models.h"
@@ -311,6 +312,27 @@ void priced(int device, double seconds) {
 void copied_over_pcie(int device, uint64_t to_device_bytes, uint64_t from_device_bytes) {
   if (use_of(device))
     board().seats[static_cast<size_t>(device)].meter->copied(node::now_ns(), to_device_bytes, from_device_bytes);
+}
+
+bool read_links(NodeLinks *out, uint64_t *generation) {
+  const Board &b = board();
+  if (!b.store)
+    return false;
+  const uint64_t now = b.store->generation();
+  if (now == *generation)
+    return true;
+  *generation = now;
+  b.store->read([&](const node::NodeState &state) {
+    *out = NodeLinks{};
+    out->board = state.board;
+    out->gpus = static_cast<int>(std::min<uint32_t>(state.device_count, node::kMostDevices));
+    for (size_t i = 0; i < static_cast<size_t>(out->gpus); ++i) {
+      const node::DeviceState &device = state.devices[i];
+      out->down[i] = device.faults.links_down;
+      out->alone[i] = device.mig || device.faults.lost;
+    }
+  });
+  return true;
 }
 
 void sent_over_links(int from, int to, uint64_t bytes) {

@@ -36,4 +36,9 @@ void priced(int device, double seconds);
 void copied_over_pcie(int device, uint64_t to_device_bytes, uint64_t from_device_bytes);
 void sent_over_links(int from, int to, uint64_t bytes);
 
+// What joins the node's GPUs, as its state has it; false before there is a node.  `generation` says
+// which state `out` is of, and nothing is read when it still is.
+struct NodeLinks;
+bool read_links(NodeLinks *out, uint64_t *generation);
+
 } // namespace va
