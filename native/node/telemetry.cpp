@@ -95,7 +95,7 @@ bool runs_since(const File &file, int device, uint64_t until) {
 
 // The energy in nanojoules of so many milliwatts for so long.
 uint64_t nanojoules(uint64_t mw, uint64_t ns) {
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(mw) * ns / 1'000'000);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(mw) * ns / 1000);
 }
 
 // All processes' work on one GPU.
@@ -265,8 +265,8 @@ Reading read_device(const Store &store, int device, uint64_t at_ns) {
   const uint64_t until = sum.runs ? std::max(h.until, at_ns) : h.until;
   const uint64_t up_ns = overlap(h.since, until, begin, begin + kBucketNs);
   const uint64_t window_mw = model.idle_mw + kClocksUpMw * up_ns / kBucketNs +
-                             static_cast<uint64_t>(static_cast<unsigned __int128>(sum.window_nj) *
-                                                   1'000'000 / kBucketNs);
+                             static_cast<uint64_t>(static_cast<unsigned __int128>(sum.window_nj) * 1000 /
+                                                   kBucketNs);
   const uint64_t least = model.idle_mw + (r.clocks_up ? kClocksUpMw : 0);
   const uint64_t most = std::max<uint64_t>(d.power_limit_mw, least);
   r.power_mw = static_cast<uint32_t>(std::min(std::max(window_mw, least), most));
