@@ -207,6 +207,8 @@ DECODE_TILE: Final = 64
 KEY_TILE: Final = 64
 SPLIT_TILE: Final = 128
 """Keys that a split is a multiple of."""
+DECODE_WIDTH: Final = 256.0
+"""Elements of a key and its value where decode was measured; a step is taken to grow with them."""
 SPLIT_GAIN: Final = 0.85
 """Splits are few: the first whose SMs are this busy, relative to the best."""
 FULL_RATIO: Final = 0.8
@@ -368,7 +370,8 @@ def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, i
         split = _split(rows, ceil(shape.kv_len / SPLIT_TILE), slots)
     ctas = rows * split
     steps = ceil(shape.kv_len / split / KEY_TILE)
-    each_s = fitted.decode_cta_s + steps * fitted.decode_step_s
+    wider = (shape.head_dim + shape.value_dim) / DECODE_WIDTH
+    each_s = fitted.decode_cta_s + steps * fitted.decode_step_s * wider
     moved = shape.kv_bytes + shape.query_bytes
     fixed_s = fitted.decode_launch_s
     if split > 1:

@@ -30,8 +30,8 @@ PACKED4: Final = Family("products, 4-bit weights", 0.236)
 ORDINARY: Final = Family("products, fp32, linear", 0.191)
 ORDINARY_BATCHED: Final = Family("products, fp32, batched", 0.073)
 CONV: Final = Family("convolutions, fp32", 0.589)
-VECTOR: Final = Family("element-wise, fp32", 0.208)
-BY_ROW: Final = Family("softmax and layer norm, fp32", 0.324)
+VECTOR: Final = Family("element-wise, fp32", 0.065)
+BY_ROW: Final = Family("softmax and layer norm, fp32", 0.252)
 SPMV: Final = Family("sparse matrix times vector", 0.279)
 
 PREFILL: Final[Mapping[str, Family]] = MappingProxyType(
