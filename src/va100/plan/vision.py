@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -35,6 +35,10 @@ class Runtime:
     """Times that scores go through memory without flash attention: scale, mask, softmax."""
     wide_ratio: float
     """Of convolutions of 32-bit values: their layout is turned round each of them."""
+    narrow_ratio: float
+    """Of convolutions of 8-bit values."""
+    tf32_ratio: float
+    """Of products in TF32."""
     host_kernel_s: float
     step_s: float
     within_ratio: float
@@ -53,7 +57,9 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 passes_backward=4.0,
                 score_passes=3.0,
                 wide_ratio=1.4,
-                host_kernel_s=22 * US,
+                narrow_ratio=1.0,
+                tf32_ratio=1.2,
+                host_kernel_s=26 * US,
                 step_s=2 * MS,
                 within_ratio=0.3,
             ),
@@ -66,6 +72,8 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 passes_backward=3.0,
                 score_passes=1.0,
                 wide_ratio=1.2,
+                narrow_ratio=1.0,
+                tf32_ratio=1.2,
                 host_kernel_s=4 * US,
                 step_s=0.3 * MS,
                 within_ratio=0.3,
@@ -79,6 +87,8 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 passes_backward=0.0,
                 score_passes=1.0,
                 wide_ratio=1.0,
+                narrow_ratio=0.63,
+                tf32_ratio=1.0,
                 host_kernel_s=0.0,
                 step_s=0.05 * MS,
                 within_ratio=0.3,
@@ -231,9 +241,13 @@ def _kept_forward(
         core = _attention(operator, batch, precision, chip, runtime.score_passes)
         return core.scaled(runtime.product_ratio)
     if operator.kind == "linear" or operator.depth > 1:
-        return _product(operator, batch, dtype, chip, sparse=sparse).scaled(runtime.product_ratio)
+        ratio = runtime.product_ratio * (
+            runtime.tf32_ratio if dtype == "tf32" and operator.kind == "linear" else 1.0
+        )
+        found = _product(operator, batch, dtype, chip, sparse=sparse).scaled(ratio)
+        return replace(found, kernels=operator.kernels)
     try:
-        found = conv.estimate(
+        convolved = conv.estimate(
             batch,
             operator.cin,
             operator.cout,
@@ -248,8 +262,9 @@ def _kept_forward(
         )
     except ValueError as error:
         raise PlanError(str(error), hint="choose another precision or machine") from error
-    ratio = runtime.product_ratio * (runtime.wide_ratio if each == 4 else 1.0)
-    return Cost(found.time_s, found.energy_j, operator.flop_count * batch, 1).scaled(ratio)
+    by_width = {4: runtime.wide_ratio, 1: runtime.narrow_ratio}
+    ratio = runtime.product_ratio * by_width.get(each, 1.0)
+    return Cost(convolved.time_s, convolved.energy_j, operator.flop_count * batch, 1).scaled(ratio)
 
 
 def _product(operator: Operator, batch: int, dtype: str, chip: str, *, sparse: bool) -> Cost:
