@@ -26,7 +26,7 @@ BUDGETS = {
     "attention, decode: 2023 paged": 0.10,
     "attention, forward and backward": 0.03,
     "experts, bf16: vllm": 0.19,
-    "experts, bf16: sglang": 0.14,
+    "experts, bf16: sglang": 0.12,
     "experts, bf16: trtllm": 0.15,
     "experts, 4-bit weights": 0.13,
     "convolutions, fp32": 0.27,

@@ -50,8 +50,8 @@ DECODE: Final[Mapping[str, Family]] = MappingProxyType(
 )
 MOE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("experts, bf16: vllm", 0.393),
-        "sglang": Family("experts, bf16: sglang", 0.292),
+        "vllm": Family("experts, bf16: vllm", 0.369),
+        "sglang": Family("experts, bf16: sglang", 0.248),
         "trtllm": Family("experts, bf16: trtllm", 0.289),
         "marlin": Family("experts, 4-bit weights", 0.29),
     }
