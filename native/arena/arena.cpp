@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "held_writes.h"
+#include "va100/meter.h"
 #include "virtual_space.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -34,6 +35,8 @@ constexpr uint64_t kShadowBytes = VA_ARENA_BYTES >> VA_GRANULE_SHIFT;
 constexpr uint64_t kGuard = VA_GRANULE;
 // A region's first page stays free, so that running off the front of the first one is seen.
 constexpr uint64_t kFirst = kHugePage;
+
+va_arena_watcher g_watcher{};
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -60,7 +63,7 @@ public:
 
   uint64_t allocate(uint64_t bytes, uint64_t align, uint32_t serial, bool lazily_committed) {
     const uint64_t owned = round_up(bytes ? bytes : 1, VA_GRANULE);
-    if (owned < bytes || owned > capacity_ - used_ || capacity_ < used_)
+    if (owned < bytes || owned > room())
       return 0;
     const uint64_t need = owned + kGuard;
     for (auto it = by_size_.lower_bound({need, 0}); it != by_size_.end(); ++it) {
@@ -72,7 +75,7 @@ public:
         return 0;
       take(start, it->first, base, need);
       live_[base] = Live{bytes, need, serial};
-      used_ += owned;
+      set_used(used_ + owned);
       std::memset(shadow_of(base), 1, owned >> VA_GRANULE_SHIFT);
       if (owned >= 2 * kHugePage)
         madvise(reinterpret_cast<void *>(base), owned, MADV_HUGEPAGE);
@@ -87,7 +90,7 @@ public:
       return false;
     const uint64_t owned = it->second.reserved - kGuard;
     forget_contents(base, owned);
-    used_ -= owned;
+    set_used(used_ - owned);
     give(base, it->second.reserved);
     live_.erase(it);
     return true;
@@ -96,7 +99,7 @@ public:
   void release_all() {
     for (const auto &[base, live] : live_) {
       forget_contents(base, live.reserved - kGuard);
-      used_ -= live.reserved - kGuard;
+      set_used(used_ - (live.reserved - kGuard));
     }
     live_.clear();
     clear_maps();
@@ -147,12 +150,12 @@ public:
 
   // Memory elsewhere that belongs to this device.
   bool charge(uint64_t bytes) {
-    if (capacity_ < used_ || bytes > capacity_ - used_)
+    if (bytes > room())
       return false;
-    used_ += bytes;
+    set_used(used_ + bytes);
     return true;
   }
-  void discharge(uint64_t bytes) { used_ -= bytes < used_ ? bytes : used_; }
+  void discharge(uint64_t bytes) { set_used(used_ - (bytes < used_ ? bytes : used_)); }
 
   // Move the pages of an allocation into the region's file, where they keep their distances.
   int share(uint64_t address, int *fd, uint64_t *offset) {
@@ -192,6 +195,19 @@ public:
 
 private:
   using Map = std::map<uint64_t, Live>;
+
+  void set_used(uint64_t bytes) {
+    used_ = bytes;
+    if (g_watcher.used && device_ < VA_DEVICES)
+      g_watcher.used(device_, bytes);
+  }
+
+  // Bytes that neither this process nor another holds.
+  uint64_t room() const {
+    const bool shared = g_watcher.elsewhere && device_ < VA_DEVICES;
+    const uint64_t taken = used_ + (shared ? g_watcher.elsewhere(device_) : 0);
+    return capacity_ > taken ? capacity_ - taken : 0;
+  }
 
   bool describe(Map::const_iterator it, va_allocation *out) const {
     if (out)
@@ -412,6 +428,8 @@ int va_arena_open(void) {
     return ENOMEM;
   }
 }
+
+void va_arena_watch(const va_arena_watcher *watcher) { g_watcher = *watcher; }
 
 void va_arena_set_capacity(int device, uint64_t bytes) {
   guarded(0, [&](ArenaState &arena) {

@@ -1,6 +1,7 @@
 // Contexts: primary and others, the stack of each thread, limits, peers, and what sticks.
 #include <algorithm>
 
+#include "board.h"
 #include "capture.h"
 #include "driver_api.h"
 #include "held.h"
@@ -48,6 +49,7 @@ bool is_live(const Context &context) {
 
 void destroy(Context &context) {
   empty_context(context);
+  leave_context(*context.device);
   context.destroyed = true;
   Driver &d = driver();
   d.contexts.remove(context.handle);
@@ -65,6 +67,7 @@ void leave_stack(CUcontext handle) {
 CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
   if (flags & ~kFlagMask)
     return CUDA_ERROR_INVALID_VALUE;
+  enter_context(device_of(device));
   Context *const made = create_context(device_of(device), flags, false);
   stack().push_back(made->handle);
   *context = made->handle;
@@ -364,8 +367,11 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
 CUresult cuDevicePrimaryCtxRetain(CUcontext *handle, CUdevice ordinal) {
   Device &device = device_of(ordinal);
   const std::lock_guard<std::mutex> lock(device.mutex);
-  if (device.primary_users++ == 0)
+  if (device.primary_users == 0) {
+    enter_context(device);
     device.primary->flags = device.primary_flags;
+  }
+  ++device.primary_users;
   *handle = device.primary->handle;
   return CUDA_SUCCESS;
 }
@@ -379,8 +385,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
       return CUDA_ERROR_INVALID_CONTEXT;
     last = --device.primary_users == 0;
   }
-  if (last) // without the lock: unloading may have to wait for the interpreter
+  if (last) { // without the lock: unloading may have to wait for the interpreter
     empty_context(*device.primary);
+    leave_context(device);
+  }
   return CUDA_SUCCESS;
 }
 

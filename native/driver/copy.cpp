@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "board.h"
 #include "arrays.h"
 #include "blocks.h"
 #include "capture.h"
@@ -53,11 +54,13 @@ void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   const bool on_devices = way == Way::kWithinDevice || way == Way::kBetweenDevices;
   const int source = on_devices ? gpu_holding(from, device_holding(from)) : -1;
   const int target = on_devices ? gpu_holding(to, device_holding(to)) : -1;
-  if (source != target)
-    log_transfer_lasting(stream.track, device, bytes, Way::kBetweenDevices,
-                         peer_copy_s(source, target, bytes));
-  else
+  if (source == target) {
     log_transfer(stream.track, device, bytes, on_devices ? Way::kWithinDevice : way);
+    return;
+  }
+  sent_over_links(source, target, bytes);
+  log_transfer_lasting(stream.track, device, bytes, Way::kBetweenDevices,
+                       peer_copy_s(source, target, bytes));
 }
 
 void use(Side side, unsigned *type, void **host, CUdeviceptr *device) {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "blocks.h"
+#include "board.h"
 #include "fabric_facts.h"
 #include "settings.h"
 #include "va100/outside.h"
@@ -26,9 +27,13 @@ NodeLinks guessed_links() {
   return found;
 }
 
-const NodeLinks &node_links() {
-  static const NodeLinks found = guessed_links();
-  return found;
+NodeLinks node_links() {
+  static std::mutex *const mutex = new std::mutex;
+  static NodeLinks known = guessed_links();
+  static uint64_t generation = UINT64_MAX;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  read_links(&known, &generation);
+  return known;
 }
 
 int count_of(uint32_t bits) { return __builtin_popcount(bits); }

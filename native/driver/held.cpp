@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 
+#include "board.h"
 #include "capture.h"
 #include "settings.h"
 #include "transfers.h"
@@ -87,6 +88,19 @@ std::shared_ptr<Moment> recorded(const Place &place) {
   auto moment = std::make_shared<Moment>();
   log_record(place.track, moment);
   return moment;
+}
+
+// Rings: each rank sends to the next one.  Where others are in other processes, nobody here receives.
+void count_links(const std::list<Hold> &done, void *const *tickets, const uint64_t *sent,
+                 size_t count) {
+  for (auto it = done.begin(); it != done.end(); ++it) {
+    const auto next = std::next(it) == done.end() ? done.begin() : std::next(it);
+    const int from = it->places.front().device, to = next->places.front().device;
+    const auto index =
+        static_cast<size_t>(std::find(tickets, tickets + count, it->ticket) - tickets);
+    if (from != to && va_fabric_links(va_fabric_gpu(from), va_fabric_gpu(to)))
+      sent_over_links(from, to, sent[index]);
+  }
 }
 
 void log_done(const std::list<Hold> &done, void *const *tickets, const uint64_t *sent, size_t count,
@@ -194,7 +208,9 @@ extern "C" double va_outside_ready(void *stream) {
 
 extern "C" void va_outside_done(void *const *tickets, const uint64_t *sent, size_t count,
                                 double not_before_s, double seconds) {
-  log_done(taken(tickets, count), tickets, sent, count, not_before_s, seconds);
+  const std::list<Hold> done = taken(tickets, count);
+  count_links(done, tickets, sent, count);
+  log_done(done, tickets, sent, count, not_before_s, seconds);
 }
 
 extern "C" void va_outside_drop(void *const *tickets, size_t count) { taken(tickets, count); }

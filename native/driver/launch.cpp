@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "board.h"
 #include "capture.h"
 #include "compiler.h"
 #include "coredump.h"
@@ -219,6 +220,10 @@ uint32_t require_resident(const Device &device, const Function &f, const Shape &
   return per_sm;
 }
 
+uint32_t warps_per_sm(const Shape &s, uint32_t ctas_per_sm) {
+  return ctas_per_sm * ((s.block[0] * s.block[1] * s.block[2] + 31) / 32);
+}
+
 // Run one grid to its end; a fault sticks to the context.
 void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
   constexpr int kSmCount = 16, kL2Bytes = 38;
@@ -246,6 +251,8 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   va_exec_use_heap(stream.context->id, stream.context->limits[kMallocHeapLimit].load());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
+    const RunningGrid running(device, uint64_t{s.grid[0]} * s.grid[1] * s.grid[2],
+                              warps_per_sm(s, per_sm), footprint_bytes);
     if (variant.code.flags & VA_INTERPRETED)
       compiler_launch(f.compiler_id, variant.id, &request);
     else

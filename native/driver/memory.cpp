@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "blocks.h"
+#include "board.h"
 #include "capture.h"
 #include "driver_api.h"
 #include "managed.h"
@@ -19,6 +20,12 @@ namespace {
 
 constexpr uint64_t kPitchAlign = 512;
 constexpr unsigned kHostFlags = 0x0F;
+
+// Bytes that neither this process nor another one on the node holds.
+uint64_t free_of(int device) {
+  const uint64_t taken = va_arena_used(device) + held_elsewhere(device);
+  return va_arena_capacity(device) - std::min(taken, va_arena_capacity(device));
+}
 
 struct Blocks {
   std::shared_mutex mutex;
@@ -331,7 +338,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   if (total)
     *total = va_arena_capacity(device);
   if (free_bytes)
-    *free_bytes = va_arena_capacity(device) - va_arena_used(device);
+    *free_bytes = free_of(device);
   return CUDA_SUCCESS;
 }
 

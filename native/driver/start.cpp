@@ -4,91 +4,22 @@
 #include <mutex>
 #include <pthread.h>
 
+#include "board.h"
 #include "companions.h"
 #include "driver_api.h"
 #include "error_names.h"
 #include "objects.h"
 #include "procs.h"
 #include "settings.h"
-#include "visible.h"
 #include "va100/check.h"
 
 namespace va {
 namespace {
 
-constexpr int kFirstBusNumber = 0x07; // as the first GPU of an HGX board has it
-
-void set_attribute(Device &device, int number, int value) {
-  device.attributes[static_cast<size_t>(number)] = value;
-  device.has_attribute[static_cast<size_t>(number)] = true;
-}
-
-// What depends on where the card sits, counted from 0, rather than on the card.
-void place(Device &device, int seat) {
-  static const int kBus = 33, kSlot = 34, kDomain = 50, kBoardGroup = 85;
-  static const int kNuma = 131, kMps = 133, kHostNuma = 134;
-  const int bus = kFirstBusNumber + 8 * seat;
-  set_attribute(device, kBus, bus);
-  set_attribute(device, kSlot, 0);
-  set_attribute(device, kDomain, 0);
-  set_attribute(device, kBoardGroup, seat);
-  set_attribute(device, kNuma, -1);
-  set_attribute(device, kMps, 0);
-  set_attribute(device, kHostNuma, 0);
-  char text[16];
-  snprintf(text, sizeof text, "0000:%02X:00.0", bus);
-  device.bus_id = text;
-}
-
-// The same every time, so that caches keyed by it stay valid; version 4, variant 1 by its bits.
-CUuuid uuid_of(const DeviceModel &model, int seat) {
-  CUuuid uuid{};
-  uint64_t state = 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(seat + 1);
-  for (const char *c = model.key; *c; ++c)
-    state = (state ^ static_cast<unsigned char>(*c)) * 0x100000001B3ULL;
-  for (char &byte : uuid.bytes) {
-    state ^= state >> 27;
-    state *= 0x94D049BB133111EBULL;
-    byte = static_cast<char>(state >> 56);
-  }
-  uuid.bytes[6] = static_cast<char>((uuid.bytes[6] & 0x0F) | 0x40);
-  uuid.bytes[8] = static_cast<char>((uuid.bytes[8] & 0x3F) | 0x80);
-  return uuid;
-}
-
-std::string text_of(const CUuuid &uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    text += i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-    text += digits;
-  }
-  return text;
-}
-
-// Seats of the GPUs that are visible, as the process numbers them.  Equal cards are equally fast,
-// so either CUDA_DEVICE_ORDER is that of their seats.
-std::vector<size_t> visible_seats() {
-  const Settings &s = settings();
-  std::vector<std::string> uuids;
-  std::vector<size_t> all;
-  for (int seat = 0; seat < s.device_count; ++seat) {
-    uuids.push_back(text_of(uuid_of(*s.model, seat)));
-    all.push_back(static_cast<size_t>(seat));
-  }
-  return s.some_visible ? visible_gpus(s.visible, uuids) : all;
-}
-
-void add_device(Driver &d, int ordinal, int seat) {
+void add_device(Driver &d, int ordinal) {
   auto device = std::make_unique<Device>();
   device->ordinal = ordinal;
-  device->model = settings().model;
-  for (size_t i = 0; i < device->model->attribute_count; ++i)
-    set_attribute(*device, device->model->attributes[i].number,
-                  device->model->attributes[i].value);
-  place(*device, seat);
-  device->uuid = uuid_of(*device->model, seat);
+  seat_device(*device);
   va_arena_set_capacity(ordinal, device->model->memory_bytes);
   auto pool = std::make_unique<Pool>();
   pool->device = ordinal;
@@ -111,8 +42,8 @@ void forget_after_fork() {
 }
 
 CUresult start() {
-  const std::vector<size_t> seats = visible_seats();
-  if (seats.empty())
+  const int seats = open_board();
+  if (!seats)
     return CUDA_ERROR_NO_DEVICE;
   if (va_arena_open()) {
     say("the address range of device memory could not be reserved");
@@ -121,8 +52,8 @@ CUresult start() {
   if (settings().check)
     va_check_enable(settings().check);
   Driver &d = driver();
-  for (size_t i = 0; i < seats.size(); ++i)
-    add_device(d, static_cast<int>(i), static_cast<int>(seats[i]));
+  for (int i = 0; i < seats; ++i)
+    add_device(d, i);
   pthread_atfork(nullptr, nullptr, forget_after_fork);
   open_companions();
   d.initialised.store(true, std::memory_order_release);

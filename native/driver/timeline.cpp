@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "board.h"
 #include "compiler.h"
 #include "objects.h"
 #include "transfers.h"
@@ -132,6 +133,7 @@ void apply_known(Log &l) {
     if (it == l.known.end())
       break; // came while we asked
     launch->duration_s = it->second.duration_s;
+    priced(static_cast<int>(launch->work.device), launch->duration_s);
   }
   l.unpriced = i;
 }
@@ -309,6 +311,9 @@ void log_transfer_lasting(const std::shared_ptr<Track> &track, int device, uint6
   tell_checker(*track);
   if (way == Way::kHostToHost)
     return;
+  if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
+    copied_over_pcie(device, way == Way::kHostToDevice ? bytes : 0,
+                     way == Way::kDeviceToHost ? bytes : 0);
   va_driver_transfer transfer{};
   transfer.kind = static_cast<uint32_t>(way);
   transfer.device = static_cast<uint32_t>(device);

@@ -54,12 +54,13 @@ void write_serial(char *to, size_t room, const Uuid &gpu) {
 }
 
 std::string uuid_text(const char *before, const Uuid &uuid) {
+  static const char digits[] = "0123456789abcdef";
   std::string text = before;
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", uuid.bytes[i]);
-    text += i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-    text += digits;
+    if (i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
+    text += digits[uuid.bytes[i] >> 4];
+    text += digits[uuid.bytes[i] & 15];
   }
   return text;
 }

@@ -14,7 +14,7 @@
 namespace va::node {
 
 constexpr uint64_t kMagic = 0x31454D4F4E303031ULL;
-constexpr uint32_t kLayoutVersion = 3; // of this file; a node of another layout is refused
+constexpr uint32_t kLayoutVersion = 4; // of this file; a node of another layout is refused
 
 constexpr int kMostDevices = 16;
 constexpr int kMostProcesses = 256;
@@ -164,6 +164,7 @@ struct alignas(64) DeviceUse {
   std::atomic<uint64_t> active_since_ns; // 0: nothing runs
   std::atomic<uint32_t> active_mw;       // above idle, while something runs
   std::atomic<uint32_t> active_memory_permille;
+  std::atomic<uint32_t> active_mhz;
   std::atomic<uint64_t> seen_ns; // when somebody last saw that something runs
   std::atomic<uint64_t> busy_ns; // of what is over
   std::atomic<uint64_t> energy_nj;

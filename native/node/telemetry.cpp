@@ -95,7 +95,7 @@ bool runs_since(const File &file, int device, uint64_t until) {
 
 // The energy in nanojoules of so many milliwatts for so long.
 uint64_t nanojoules(uint64_t mw, uint64_t ns) {
-  return static_cast<uint64_t>(static_cast<unsigned __int128>(mw) * ns / 1'000'000);
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(mw) * ns / 1000);
 }
 
 // All processes' work on one GPU.
@@ -103,6 +103,7 @@ struct Sum {
   uint64_t busy_ns = 0, memory_ns = 0, window_nj = 0, energy_nj = 0, contexts = 0;
   uint64_t now_mw = 0;
   uint64_t tx_kib = 0, rx_kib = 0;
+  uint32_t mhz = UINT32_MAX; // the lowest of those that run
   bool runs = false;
 };
 
@@ -152,6 +153,7 @@ Sum sum_of(const Store &store, int device, uint64_t at_ns) {
       const_cast<DeviceUse &>(use).seen_ns.store(at_ns);
       sum.runs = true;
       sum.now_mw += t.mw;
+      sum.mhz = std::min(sum.mhz, use.active_mhz.load());
     }
     if (!use.contexts.load())
       continue;
@@ -263,15 +265,16 @@ Reading read_device(const Store &store, int device, uint64_t at_ns) {
   const uint64_t until = sum.runs ? std::max(h.until, at_ns) : h.until;
   const uint64_t up_ns = overlap(h.since, until, begin, begin + kBucketNs);
   const uint64_t window_mw = model.idle_mw + kClocksUpMw * up_ns / kBucketNs +
-                             static_cast<uint64_t>(static_cast<unsigned __int128>(sum.window_nj) *
-                                                   1'000'000 / kBucketNs);
+                             static_cast<uint64_t>(static_cast<unsigned __int128>(sum.window_nj) * 1000 /
+                                                   kBucketNs);
   const uint64_t least = model.idle_mw + (r.clocks_up ? kClocksUpMw : 0);
   const uint64_t most = std::max<uint64_t>(d.power_limit_mw, least);
   r.power_mw = static_cast<uint32_t>(std::min(std::max(window_mw, least), most));
   r.instant_power_mw = static_cast<uint32_t>(std::min(least + sum.now_mw, most));
-  uint32_t mhz = model.boost_mhz;
-  const uint32_t room = limited_mw(d, kFullChipMw, &mhz);
-  r.capped = sum.runs && room < kFullChipMw;
+  uint32_t mhz = model.boost_mhz; // without work: what locked clocks and faults leave
+  limited_mw(d, 0, &mhz);
+  r.capped = sum.runs && sum.mhz < mhz;
+  mhz = std::min(mhz, sum.mhz);
   r.sm_mhz = r.clocks_up ? mhz : std::max(model.idle_mhz, d.clock_low_mhz);
   r.memory_mhz = model.memory_mhz;
   r.video_mhz = r.clocks_up ? model.video_mhz : model.idle_video_mhz;
@@ -380,22 +383,22 @@ void settle_temperature(Store &store, int device, uint64_t at_ns) {
 Meter::Meter(Store *store, Slot *slot, int device)
     : store_(store), use_(&slot->devices[device]), device_(device) {}
 
-void Meter::begin(uint32_t mw, uint32_t memory_permille) {
+void Meter::begin(uint64_t at, uint32_t mw, uint32_t mhz, uint32_t memory_permille) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (depth_++)
     return;
-  const uint64_t at = now_ns();
   use_->active_mw.store(mw, std::memory_order_relaxed);
+  use_->active_mhz.store(mhz, std::memory_order_relaxed);
   use_->active_memory_permille.store(memory_permille, std::memory_order_relaxed);
   use_->active_since_ns.store(at, std::memory_order_release);
   hold_clocks(store_->file(), device_, at);
 }
 
-void Meter::end() {
+void Meter::end(uint64_t at) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (--depth_)
     return;
-  const uint64_t at = now_ns(), since = use_->active_since_ns.load(std::memory_order_relaxed);
+  const uint64_t since = use_->active_since_ns.load(std::memory_order_relaxed);
   hold_clocks(store_->file(), device_, at);
   use_->turn.fetch_add(1);
   close(since, at, use_->active_mw.load(), use_->active_memory_permille.load());
@@ -416,15 +419,13 @@ void Meter::close(uint64_t from, uint64_t to, uint32_t mw, uint32_t memory_permi
   }
 }
 
-void Meter::copied(uint64_t to_device_bytes, uint64_t from_device_bytes) {
+void Meter::copied(uint64_t at, uint64_t to_device_bytes, uint64_t from_device_bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   use_->pcie_rx_bytes.store(use_->pcie_rx_bytes.load() + to_device_bytes);
   use_->pcie_tx_bytes.store(use_->pcie_tx_bytes.load() + from_device_bytes);
-  Bucket &bucket = renewed(*use_, bucket_of(now_ns()));
+  Bucket &bucket = renewed(*use_, bucket_of(at));
   bucket.pcie_bytes.store(bucket.pcie_bytes.load() + ((to_device_bytes >> 10) << 32) +
                           (from_device_bytes >> 10));
 }
-
-void Meter::ran(uint64_t virtual_ns) { use_->virtual_ns.fetch_add(virtual_ns); }
 
 } // namespace va::node

@@ -53,11 +53,10 @@ void settle_temperature(Store &store, int device, uint64_t at_ns);
 class Meter {
 public:
   Meter(Store *store, Slot *slot, int device);
-  // `mw` is above idle, at the highest clock.
-  void begin(uint32_t mw, uint32_t memory_permille);
-  void end();
-  void copied(uint64_t to_device_bytes, uint64_t from_device_bytes);
-  void ran(uint64_t virtual_ns);
+  // `mw` is above idle, what limits have left of it (limited_mw), with the clock that goes with it.
+  void begin(uint64_t at_ns, uint32_t mw, uint32_t mhz, uint32_t memory_permille);
+  void end(uint64_t at_ns);
+  void copied(uint64_t at_ns, uint64_t to_device_bytes, uint64_t from_device_bytes);
   DeviceUse &use() { return *use_; }
 
 private:

@@ -49,6 +49,20 @@ LinkBytes scoped_bytes(const Device &d, unsigned scope) {
   return bytes_of(d, scope == kAll ? -1 : static_cast<int>(scope));
 }
 
+// Over PCIe, by processes that are gone and those that are not.
+LinkBytes pcie_bytes(const Device &d) {
+  store().reap();
+  const DeviceState state = store().device(d.index);
+  LinkBytes sum{state.pcie_tx_bytes, state.pcie_rx_bytes};
+  const node::File &file = store().file();
+  for (uint32_t i = 0; i < file.most_slots.load(std::memory_order_acquire); ++i)
+    if (file.slots[i].pid.load()) {
+      sum.tx += file.slots[i].devices[d.index].pcie_tx_bytes.load();
+      sum.rx += file.slots[i].devices[d.index].pcie_rx_bytes.load();
+    }
+  return sum;
+}
+
 // Of errors on a link nothing is counted but that an injected one went down.
 Answer link_errors(const Device &, unsigned) { return wide(0); }
 
@@ -108,8 +122,8 @@ void add_readings(std::map<unsigned, Question> &t) {
   t[188] = [](const Device &d, unsigned) { return number(d.model().most_limit_mw); };
   t[189] = [](const Device &d, unsigned) { return number(d.model().limit_mw); };
   t[190] = t[192] = [](const Device &d, unsigned) { return number(d.state.power_limit_mw); };
-  t[197] = [](const Device &d, unsigned) { return wide(d.state.pcie_tx_bytes); };
-  t[198] = [](const Device &d, unsigned) { return wide(d.state.pcie_rx_bytes); };
+  t[197] = [](const Device &d, unsigned) { return wide(pcie_bytes(d).tx); };
+  t[198] = [](const Device &d, unsigned) { return wide(pcie_bytes(d).rx); };
 }
 
 void add_states(std::map<unsigned, Question> &t) {

@@ -79,7 +79,7 @@ nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t handle, nvmlRestrictedAPI_
 }
 
 nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t handle, nvmlDeviceAddressingMode_t *mode) {
-  constexpr unsigned kNoneOfThem = 2;
+  constexpr unsigned kNoneOfThem = 0; // 1 is HMM, 2 ATS
   if (mode->version != version_of<nvmlDeviceAddressingMode_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   gpu_of(handle);

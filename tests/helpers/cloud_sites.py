@@ -40,7 +40,9 @@ class Served:
                 words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment()
             )
         line = self.child.stdout.readline()
-        assert line.startswith("va100 cloud on http://"), log.read_text()
+        if not line.startswith("va100 cloud on http://"):
+            self.kill()
+            raise AssertionError(log.read_text())
         self.port = int(line.split()[3].rpartition(":")[2])
         return self
 

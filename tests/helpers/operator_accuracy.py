@@ -340,7 +340,7 @@ KINDS = {
     "addu": "scale",
     "mulu": "scale",
     "divu": "scale",
-    "powu": "pow",
+    "powu": "pow_scalar",
     "ln": "layernorm",
 }
 

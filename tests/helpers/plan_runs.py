@@ -20,7 +20,7 @@ from va100.plan.memory import stage_memories
 from va100.plan.stacks import FSDP, MEGATRON_CORE, MEGATRON_LM, Attention
 from va100.plan.training import TrainEstimate, estimate_training
 from va100.plan.training_options import Recompute, TrainOptions
-from va100.plan.workload import Transformer
+from va100.plan.workload import Experts, Transformer
 
 PEERS = {
     "vTrain, one node": "vTrain 8.37 %",
@@ -146,6 +146,7 @@ class Peak:
     name: str
     measured_bytes: float
     ours_bytes: int
+    has_experts: bool
 
     @property
     def error(self) -> float:
@@ -158,7 +159,7 @@ def memory_peaks(measured: Path) -> list[Peak]:
     found = []
     for _, row in rows(measured / "megatron_ci_dgxa100.csv.gz"):
         given = row["all_args"]
-        if row["model"] != "gpt" or not row["mem_max_alloc_bytes"]:
+        if row["model"] not in ("gpt", "moe") or not row["mem_max_alloc_bytes"]:
             continue
         kind = {"flash": Attention.FLASH, "unfused": Attention.UNFUSED}.get(row["attn"])
         if row["te"] == "local":
@@ -185,10 +186,12 @@ def _peak(row: dict[str, str], attention: Attention) -> Peak:
         ffn=int(8 * model.hidden / 3) // 64 * 64 if "swiglu" in given else model.ffn,
         vocab=50257, positions=0 if "rope" in given else int(row["seq"]),
         dropout='"hidden-dropout": 0.0' not in given, tied="untie" not in given,
-        gated="swiglu" in given,
+        gated="swiglu" in given, experts=_experts(row),
     )  # fmt: skip
     options = TrainOptions(
-        tp=tp, pp=pp, cp=cp, dp=gpus // (tp * pp * cp), micro_batch=int(row["micro_batch"]),
+        tp=tp, pp=pp, cp=cp, ep=int(row["ep"]),
+        etp=1 if '"expert-tensor-parallel-size": 1' in given else 0,
+        dp=gpus // (tp * pp * cp), micro_batch=int(row["micro_batch"]),
         global_batch=int(row["global_batch"]), seq=int(row["seq"]), attention=attention,
         sequence_parallel=row["seq_parallel"] == "True", zero=int(row["dist_opt"] == "True"),
         chunks=layers // pp // int(float(row["vp"])) if row["vp"] else 1,
@@ -196,7 +199,17 @@ def _peak(row: dict[str, str], attention: Attention) -> Peak:
         stack=MEGATRON_LM if row["te"] == "local" else MEGATRON_CORE,
     )  # fmt: skip
     last = stage_memories(changed, options)[-1]
-    return Peak(row["test_case"], float(row["mem_max_alloc_bytes"]), last.peak_bytes)
+    measured_bytes = float(row["mem_max_alloc_bytes"])
+    return Peak(row["test_case"], measured_bytes, last.peak_bytes, changed.experts is not None)
+
+
+def _experts(row: dict[str, str]) -> Experts | None:
+    if not row["experts"]:
+        return None
+    return Experts(
+        count=int(float(row["experts"])), per_token=int(float(row["topk"])),
+        ffn=4 * int(row["hidden"]),
+    )  # fmt: skip
 
 
 def table(runs: list[Run]) -> str:
@@ -224,16 +237,15 @@ def table(runs: list[Run]) -> str:
 
 def memory_table(peaks: list[Peak]) -> str:
     """Errors of the peaks, as Markdown."""
-    errors = sorted(peak.error for peak in peaks)
-    return "\n".join(
-        [
-            "| peak memory | rows | mean | median | p90 | peer |",
-            "|---|--:|--:|--:|--:|---|",
-            f"| Megatron-LM tests, GPT | {len(errors)} | {statistics.mean(errors):.1%} "
+    lines = ["| peak memory | rows | mean | median | p90 | peer |", "|---|--:|--:|--:|--:|---|"]
+    for title, routed in (("GPT", False), ("mixtures of experts", True)):
+        errors = sorted(peak.error for peak in peaks if peak.has_experts is routed)
+        lines.append(
+            f"| Megatron-LM tests, {title} | {len(errors)} | {statistics.mean(errors):.1%} "
             f"| {statistics.median(errors):.1%} | {errors[int(0.9 * len(errors))]:.1%} "
-            "| Calculon 8.5 % |",
-        ]
-    )
+            "| Calculon 8.5 % |"
+        )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ COUNT_DEVICES = (
     "c.cuDeviceGetCount(ctypes.byref(n)); name = ctypes.create_string_buffer(96); "
     "c.cuDeviceGetName(name, 96, 0); print(n.value, name.value.decode())"
 )
+ALLOCATE = (
+    "import ctypes, sys; c = ctypes.CDLL('libcuda.so.1'); c.cuInit(0); d = ctypes.c_int(); "
+    "x = ctypes.c_void_p(); c.cuDeviceGet(ctypes.byref(d), 0); "
+    "c.cuDevicePrimaryCtxRetain(ctypes.byref(x), d); c.cuCtxSetCurrent(x); p = ctypes.c_uint64()\n"
+    "for m in sys.argv[1:]: "
+    "print(f'{m}:{c.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(int(m) << 20))}')"
+)
 
 
 @pytest.fixture
@@ -71,7 +78,18 @@ def test_a_cuda_program_runs_on_the_rented_gpu(site, isolated):
     done = ann.execute("serve", ["python3", "-c", ask])
     assert json.loads(done["output"])["outputs"][0]["data"] == [3, 5, 8], done
     done = ann.execute("serve", ["python3", "-c", COUNT_DEVICES])
-    assert done["output"].startswith("1 NVIDIA A100-SXM4-80GB"), done
+    assert done["output"].startswith("1 NVIDIA A100-SXM4-80GB MIG 1g.10gb"), done
+    listed = ann.execute("serve", ["nvidia-smi", "-L"])["output"].splitlines()
+    assert "MIG 1g.10gb" in listed[1], listed
+    assert len(listed) == 2, listed
+
+
+def test_memory_beyond_the_slice_fails_and_neighbours_do_not_notice(site, isolated):
+    for name in ("one", "two"):
+        isolated.wait(isolated.launch(SLICE, name=name)["id"], "running")
+    text = isolated.execute("one", ["python3", "-c", ALLOCATE, "11000", "9000"])["output"]
+    assert text.split() == ["11000:2", "9000:0"], "out of memory, and what fits"
+    assert isolated.execute("two", ["python3", "-c", ALLOCATE, "9000"])["output"] == "9000:0\n"
 
 
 def test_several_cards_are_as_many_devices(site, isolated):

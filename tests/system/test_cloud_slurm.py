@@ -105,7 +105,7 @@ def driver(cluster, tmp_path):
     for above in [tmp_path, *tmp_path.parents][:3]:
         above.chmod(0o755)
     variables, host = cluster
-    made = SlurmDriver(tmp_path / "jobs", lambda a, h: {"PATH": os.defpath}, variables)
+    made = SlurmDriver(tmp_path / "jobs", lambda a, h, f: {"PATH": os.defpath}, variables)
     made.host = host
     yield made
     for folder in made.root.iterdir():

@@ -18,6 +18,9 @@ VOCAB_MULTIPLE: Final = 128
 """Megatron-LM rounds the vocabulary up to this many times the tensor-parallel size."""
 LOGIT_EXTRA_BYTES: Final = 0.3
 """Beside the logits' two copies, per logit: fitted to the same."""
+DISPATCH_COPIES: Final = 2
+"""Copies of all tokens, and of all routed ones, that sending them to their experts and back keeps:
+fitted to the peaks that Megatron-LM's tests print for mixtures of experts."""
 CONTEXT_BYTES: Final = 520 * MIB
 """CUDA context, kernels and cuBLAS handles of PyTorch on an A100; assumed."""
 NCCL_GROUP_BYTES: Final = 260 * MIB
@@ -229,7 +232,7 @@ def _whole_layer_bytes(model: Transformer, options: TrainOptions, index: int) ->
     if options.attention is Attention.FLASH:
         core = 4 * model.heads * tokens / tp  # one logarithm of sums a row
     if not model.has_experts(index):
-        return tokens * (around + heads + _mlp_values(model, model.ffn) * each / tp) + core
+        return tokens * (around + heads + _mlp_values(model, options, model.ffn) * each / tp) + core
     return tokens * (around + heads) + core + _expert_bytes(model, options)
 
 
@@ -242,9 +245,9 @@ def _latent_bytes(model: Transformer, each: int, tp: int) -> float:
     return (2 * (latent.q_rank + latent.kv_rank) + model.heads * wide / tp) * each
 
 
-def _mlp_values(model: Transformer, width: int) -> int:
+def _mlp_values(model: Transformer, options: TrainOptions, width: int) -> int:
     """Values of an MLP kept per token: before and after its nonlinearity."""
-    return (3 if model.gated else 2) * width
+    return (options.stack.gate_values if model.gated else 2) * width
 
 
 def _expert_bytes(model: Transformer, options: TrainOptions) -> float:
@@ -256,9 +259,10 @@ def _expert_bytes(model: Transformer, options: TrainOptions) -> float:
     split = options.tp if options.sequence_parallel else 1
     # Tokens that a rank's experts get: those of the whole group, over the ranks that share them.
     routed = tokens * experts.per_token * options.tp / (split * options.expert_tp)
-    routed_values = 2 * model.hidden * options.expert_tp + _mlp_values(model, experts.ffn)
-    shared_values = _mlp_values(model, experts.shared_ffn) / options.tp
+    routed_values = 2 * model.hidden * options.expert_tp + _mlp_values(model, options, experts.ffn)
+    shared_values = _mlp_values(model, options, experts.shared_ffn) / options.tp
     routing = tokens * experts.count * 4 * 2 / split
+    routing += DISPATCH_COPIES * (1 + experts.per_token) * tokens * model.hidden * each
     return routing + (routed * routed_values / options.tp + tokens * shared_values) * each
 
 

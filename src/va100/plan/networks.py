@@ -36,6 +36,8 @@ class Operator:
     elements: int = 0
     params: int = 0
     frozen: bool = False
+    kernels: int = 1
+    """Kernels that a framework starts for it: biases, copies and reshapes are its own."""
     depth: int = 1
     """Slices of a three-dimensional convolution, before the stride; its filter is a cube."""
 
@@ -104,9 +106,17 @@ def _conv(  # noqa: PLR0913 -- a convolution has so many
     )  # fmt: skip
 
 
-def _linear(name: str, tokens: int, cin: int, cout: int, *, bias: bool = True) -> Operator:
+def _linear(
+    name: str, tokens: int, cin: int, cout: int, *, bias: bool = True, kernels: int = 1
+) -> Operator:
     return Operator(
-        name=name, kind="linear", tokens=tokens, cin=cin, cout=cout, params=cin * cout + cout * bias
+        name=name,
+        kind="linear",
+        tokens=tokens,
+        cin=cin,
+        cout=cout,
+        params=cin * cout + cout * bias,
+        kernels=kernels,
     )
 
 
@@ -403,17 +413,27 @@ IMAGES: Final[Mapping[str, int]] = {
 }
 
 
+TANH_PASSES: Final = 4
+
+
+def _logits(model: Transformer, tokens: int) -> Operator:
+    whole = _linear("logits", tokens, model.hidden, model.vocab, bias=False)
+    return whole if not model.tied else replace(whole, params=0)
+
+
 def encoder_network(model: Transformer, tokens: int) -> Network:
     """A transformer's one pass over a sequence, as a network: BERT and its like."""
     found = [_stream("embedding", 3 * tokens * model.hidden, model.embedding_params)]
     query, keys = model.heads * model.head_dim, 2 * model.kv_heads * model.head_dim
     ups = 2 if model.gated else 1
+    # GPT-2's activation is a formula of tanh, which frameworks run operator by operator.
+    passes = 1 if model.gated or not model.causal else TANH_PASSES
     for index in range(model.layers):
         title = f"layer{index}"
         rest = model.layer_params(index) - model.hidden * (2 * query + keys)
         rest -= (ups + 1) * model.hidden * model.ffn
         found += [
-            _linear(f"{title}.qkv", tokens, model.hidden, query + keys, bias=False),
+            _linear(f"{title}.qkv", tokens, model.hidden, query + keys, bias=False, kernels=5),
             Operator(
                 name=f"{title}.attention",
                 kind="attention",
@@ -422,13 +442,15 @@ def encoder_network(model: Transformer, tokens: int) -> Network:
                 cout=query,
                 heads=model.heads,
             ),
-            _linear(f"{title}.out", tokens, query, model.hidden, bias=False),
+            _linear(f"{title}.out", tokens, query, model.hidden, bias=False, kernels=5),
             _stream(f"{title}.norm1", 2 * tokens * model.hidden, rest),
-            _linear(f"{title}.up", tokens, model.hidden, ups * model.ffn, bias=False),
-            _stream(f"{title}.activation", tokens * model.ffn),
-            _linear(f"{title}.down", tokens, model.ffn, model.hidden, bias=False),
+            _linear(f"{title}.up", tokens, model.hidden, ups * model.ffn, bias=False, kernels=5),
+            _stream(f"{title}.activation", passes * tokens * model.ffn),
+            _linear(f"{title}.down", tokens, model.ffn, model.hidden, bias=False, kernels=5),
             _stream(f"{title}.norm2", 2 * tokens * model.hidden),
         ]
+    if model.causal:
+        found.append(_logits(model, tokens))
     return Network(
         name=model.name,
         text="one pass over a sequence",

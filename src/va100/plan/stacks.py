@@ -32,6 +32,9 @@ class Stack:
     ----------
     workspace_bytes : int
         cuBLAS and other workspaces and small buffers: the same for all models.
+    gate_values : int
+        Values of a gated MLP kept per unit of its width: three where gate and product are one
+        kernel, four where they are not.
     product_ratio, stream_ratio, score_ratio : float
         Time of a product, of a streaming kernel, of one over attention's scores, inside a step
         over the same alone: heat, power, other layouts, dropout's random numbers.
@@ -62,6 +65,7 @@ class Stack:
     text: str
     attention: Attention
     workspace_bytes: int
+    gate_values: int
     product_ratio: float
     stream_ratio: float
     score_ratio: float
@@ -82,6 +86,7 @@ MEGATRON_LM: Final = Stack(
     text="Megatron-LM and Megatron-DeepSpeed as of 2021 and 2022, fused kernels, fp16",
     attention=Attention.UNFUSED,
     workspace_bytes=90 * MB,
+    gate_values=4,
     product_ratio=0.932,
     stream_ratio=1.0,
     score_ratio=1.4,
@@ -101,6 +106,7 @@ MEGATRON_CORE: Final = Stack(
     text="Megatron-Core with Transformer Engine, flash attention; constants between the other two",
     attention=Attention.FLASH,
     workspace_bytes=30 * MB,
+    gate_values=3,
     product_ratio=1.0,
     stream_ratio=0.75,
     score_ratio=1.5,
@@ -120,6 +126,7 @@ FSDP: Final = Stack(
     text="PyTorch FSDP as llm-foundry uses it, flash attention",
     attention=Attention.FLASH,
     workspace_bytes=30 * MB,
+    gate_values=3,
     product_ratio=1.092,
     stream_ratio=0.503,
     score_ratio=1.523,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -31,8 +31,14 @@ class Runtime:
     stream_ratio: float
     passes_forward: float
     passes_backward: float
+    score_passes: float
+    """Times that scores go through memory without flash attention: scale, mask, softmax."""
     wide_ratio: float
     """Of convolutions of 32-bit values: their layout is turned round each of them."""
+    narrow_ratio: float
+    """Of convolutions of 8-bit values."""
+    tf32_ratio: float
+    """Of products in TF32."""
     host_kernel_s: float
     step_s: float
     within_ratio: float
@@ -49,9 +55,27 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 stream_ratio=1.0,
                 passes_forward=2.5,
                 passes_backward=4.0,
+                score_passes=3.0,
                 wide_ratio=1.4,
-                host_kernel_s=22 * US,
+                narrow_ratio=1.0,
+                tf32_ratio=1.2,
+                host_kernel_s=26 * US,
                 step_s=2 * MS,
+                within_ratio=0.3,
+            ),
+            Runtime(
+                name="compiled",
+                text="PyTorch with torch.compile: element-wise work fused, one CUDA graph",
+                product_ratio=1.0,
+                stream_ratio=0.5,
+                passes_forward=2.0,
+                passes_backward=3.0,
+                score_passes=1.0,
+                wide_ratio=1.2,
+                narrow_ratio=1.0,
+                tf32_ratio=1.2,
+                host_kernel_s=4 * US,
+                step_s=0.3 * MS,
                 within_ratio=0.3,
             ),
             Runtime(
@@ -61,7 +85,10 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 stream_ratio=1.0,
                 passes_forward=0.0,
                 passes_backward=0.0,
+                score_passes=1.0,
                 wide_ratio=1.0,
+                narrow_ratio=0.63,
+                tf32_ratio=1.0,
                 host_kernel_s=0.0,
                 step_s=0.05 * MS,
                 within_ratio=0.3,
@@ -211,11 +238,16 @@ def _kept_forward(
             return stream(moved, moved, chip).scaled(0.5)
         return stream(moved, moved, chip).scaled(runtime.stream_ratio)
     if operator.kind == "attention":
-        return _attention(operator, batch, precision, chip).scaled(runtime.product_ratio)
+        core = _attention(operator, batch, precision, chip, runtime.score_passes)
+        return core.scaled(runtime.product_ratio)
     if operator.kind == "linear" or operator.depth > 1:
-        return _product(operator, batch, dtype, chip, sparse=sparse).scaled(runtime.product_ratio)
+        ratio = runtime.product_ratio * (
+            runtime.tf32_ratio if dtype == "tf32" and operator.kind == "linear" else 1.0
+        )
+        found = _product(operator, batch, dtype, chip, sparse=sparse).scaled(ratio)
+        return replace(found, kernels=operator.kernels)
     try:
-        found = conv.estimate(
+        convolved = conv.estimate(
             batch,
             operator.cin,
             operator.cout,
@@ -230,8 +262,9 @@ def _kept_forward(
         )
     except ValueError as error:
         raise PlanError(str(error), hint="choose another precision or machine") from error
-    ratio = runtime.product_ratio * (runtime.wide_ratio if each == 4 else 1.0)
-    return Cost(found.time_s, found.energy_j, operator.flop_count * batch, 1).scaled(ratio)
+    by_width = {4: runtime.wide_ratio, 1: runtime.narrow_ratio}
+    ratio = runtime.product_ratio * by_width.get(each, 1.0)
+    return Cost(convolved.time_s, convolved.energy_j, operator.flop_count * batch, 1).scaled(ratio)
 
 
 def _product(operator: Operator, batch: int, dtype: str, chip: str, *, sparse: bool) -> Cost:
@@ -244,7 +277,7 @@ def _product(operator: Operator, batch: int, dtype: str, chip: str, *, sparse: b
     return product(Gemm(rows, operator.cout, taps, 1, dtype, chip))
 
 
-def _attention(operator: Operator, batch: int, precision: str, chip: str) -> Cost:
+def _attention(operator: Operator, batch: int, precision: str, chip: str, passes: float) -> Cost:
     head = operator.cout // operator.heads
     dtype = "bf16" if precision == "bf16" else "fp16"
     if precision in ("fp32", "tf32"):
@@ -252,7 +285,7 @@ def _attention(operator: Operator, batch: int, precision: str, chip: str) -> Cos
         scores = product(Gemm(rows, keys, head, many, precision, chip))
         values = product(Gemm(rows, head, keys, many, precision, chip))
         moved = rows * keys * many * 4
-        return scores + stream(moved, moved, chip) + values
+        return scores + stream(moved, moved, chip).scaled(count=passes) + values
     return flash(
         Core(batch, operator.tokens, max(operator.keys, operator.tokens), operator.heads,
              operator.heads, head, causal=False, dtype=dtype, chip=chip)

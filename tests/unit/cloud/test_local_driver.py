@@ -44,7 +44,11 @@ def driver(request, tmp_path):
     made = LocalDriver(
         tmp_path / "instances",
         sandbox,
-        lambda assignment, home: {"PATH": os.defpath, "GPU": str(assignment.place), "AT": home},
+        lambda assignment, home, here: {
+            "PATH": os.defpath,
+            "GPU": str(assignment.place),
+            "AT": home,
+        },
         secrets.token_hex,
     )
     yield made
@@ -184,7 +188,7 @@ def test_it_outlives_whoever_started_it(driver, tmp_path):
     launched(driver, ["sleep", "100"])
     running = driver._shims("i-1")[0]
     assert procfs.program(running["shim"]).parent != os.getpid()
-    other = LocalDriver(driver.root, driver.sandbox, lambda a, h: {}, secrets.token_hex)
+    other = LocalDriver(driver.root, driver.sandbox, lambda a, h, f: {}, secrets.token_hex)
     assert other.status("i-1", 1).phase is Phase.RUNNING
 
 
@@ -237,7 +241,7 @@ class TestIsolation:
 
 
 def test_untrusted_programs_need_isolation(tmp_path):
-    made = LocalDriver(tmp_path, Nothing("no bubblewrap"), lambda a, h: {}, secrets.token_hex)
+    made = LocalDriver(tmp_path, Nothing("no bubblewrap"), lambda a, h, f: {}, secrets.token_hex)
     strange = Assignment(instance="i", generation=1, tenant="t", name="n", shape=Shape(SXM),
                          place=Place("n", (0,)), command=("true",))  # fmt: skip
     with pytest.raises(SetupError, match="cannot keep tenants apart: no bubblewrap"):

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from va100.plan.memory import (
+    DISPATCH_COPIES,
     layer_activation_bytes,
     logit_bytes,
     stage_memories,
     stage_params,
     worst_stage,
 )
-from va100.plan.stacks import Attention
+from va100.plan.stacks import MEGATRON_LM, Attention
 from va100.plan.training_options import Recompute, TrainOptions
 from va100.plan.workload import Experts, Transformer
 
@@ -61,8 +62,9 @@ class TestActivations:
         one = layer_activation_bytes(moe, flash, 0)
         two = layer_activation_bytes(twice, flash, 0)
         assert one > layer_activation_bytes(GPT, flash, 0)
-        # A second expert a token: its input and output, and before and after its nonlinearity.
-        assert two - one == 4 * 1024 * (2 * 512 + 2 * 2048) * 2
+        # A second expert a token: its input and output, before and after its nonlinearity, and
+        # what sending there and back keeps.
+        assert two - one == 4 * 1024 * (2 * 512 + 2 * 2048 + DISPATCH_COPIES * 512) * 2
 
 
 class TestParameters:
@@ -120,3 +122,26 @@ class TestStates:
         small = replaced(micro_batch=micro_batch, global_batch=8 * 9, recompute=recompute)
         large = dataclasses.replace(small, micro_batch=micro_batch + 1)
         assert stage_memories(GPT, small)[0].peak_bytes < stage_memories(GPT, large)[0].peak_bytes
+
+
+class TestPublicCases:
+    @pytest.mark.parametrize(
+        ("sizes", "measured_bytes"),
+        [
+            ({"dp": 4, "pp": 2, "micro_batch": 2, "global_batch": 2048}, 49.5e9),
+            ({"tp": 8, "micro_batch": 4, "global_batch": 128}, 28.6e9),
+        ],
+    )
+    def test_llama_2_7b_as_megatron_lm_482_measured_it(self, sizes, measured_bytes):
+        # Eight GPUs, distributed optimizer, flash attention; the sequence length is not printed
+        # there and taken as 2048.
+        llama = Transformer(
+            name="llama", layers=32, hidden=4096, heads=32, kv_heads=32, head_dim=128, ffn=11008,
+            vocab=32000, gated=True, tied=False, rms_norm=True, qkv_bias=False, out_bias=False,
+            mlp_bias=False,
+        )  # fmt: skip
+        options = TrainOptions(
+            **sizes, seq=2048, zero=1, attention=Attention.FLASH, stack=MEGATRON_LM
+        )
+        peak = worst_stage(stage_memories(llama, options)).peak_bytes
+        assert peak == pytest.approx(measured_bytes, rel=0.03)

@@ -38,14 +38,14 @@ class LocalDriver:
         Folder of all instances.
     devices : callable
         The variables with which an assignment's programs find exactly its GPU, given its home
-        folder as they see it.
+        folder as they see it, and as it is here.
     """
 
     def __init__(
         self,
         root: Path,
         sandbox: Sandbox,
-        devices: Callable[[Assignment, str], Mapping[str, str]],
+        devices: Callable[[Assignment, str, Path], Mapping[str, str]],
         token: Callable[[int], str],
     ) -> None:
         self.root = root
@@ -118,7 +118,11 @@ class LocalDriver:
             "VA100_CACHE_DIR": f"{home}/.cache/va100",
             "VA100_CLOUD_INSTANCE": assignment.instance,
         }
-        return plain | dict(assignment.environment) | dict(self.devices(assignment, home))
+        return (
+            plain
+            | dict(assignment.environment)
+            | dict(self.devices(assignment, home, folder / "home"))
+        )
 
     def _start_shim(self, run: Path) -> None:
         words = [sys.executable, "-m", "va100.cloud.drivers.shim", str(run)]

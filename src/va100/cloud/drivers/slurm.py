@@ -33,7 +33,8 @@ class SlurmDriver:
     root : Path
         Folder of all instances, at the same place on every node.
     devices : callable
-        The variables with which an assignment's programs find their GPU, given its home folder.
+        The variables with which an assignment's programs find their GPU, given its home folder,
+        which is at the same place everywhere.
     variables : mapping of str to str
         With which Slurm's own programs are run: ``PATH``, ``SLURM_CONF``.
     apart : str
@@ -43,7 +44,7 @@ class SlurmDriver:
     def __init__(
         self,
         root: Path,
-        devices: Callable[[Assignment, str], Mapping[str, str]],
+        devices: Callable[[Assignment, str, Path], Mapping[str, str]],
         variables: Mapping[str, str],
         *,
         partition: str = "",
@@ -91,8 +92,13 @@ class SlurmDriver:
 
     def _script(self, folder: Path, run: Path, assignment: Assignment) -> str:
         home = str(folder / "home")
-        variables = {"HOME": home, "LANG": "C.UTF-8", "VA100_CACHE_DIR": f"{home}/.cache/va100",
-                     **assignment.environment, **self.devices(assignment, home)}  # fmt: skip
+        variables = {
+            "HOME": home,
+            "LANG": "C.UTF-8",
+            "VA100_CACHE_DIR": f"{home}/.cache/va100",
+            **assignment.environment,
+            **self.devices(assignment, home, folder / "home"),
+        }
         write_whole(folder / "environment.json", variables)
         pairs = [shlex.quote(f"{key}={value}") for key, value in variables.items()]
         command = " ".join(shlex.quote(word) for word in assignment.command)

@@ -62,7 +62,7 @@ def gpu_instances(rows: Iterable[InstanceRow]) -> Iterator[str]:
     for row in rows:
         start, size = row.span
         yield (
-            f"|{row.gpu:4d}  MIG {row.name:<16}{row.profile_id:5d}{row.id:9d}"
+            f"|{row.gpu:4d}  MIG {row.name:<16}{row.profile_id:4d}{row.id:9d}"
             f"{start:11d}:{size:<6d}|"
         )
         yield edge

@@ -121,6 +121,8 @@ class Constants:
     regroup_s: float
     """Bringing queries that share keys together, and results apart, where neither a lone sequence
     nor a lone head of keys has them so already."""
+    regroup_ratio: float
+    """Of the reading rate by those queries and results."""
 
 
 LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
@@ -134,14 +136,15 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             memory_ratio=0.764,
             cache_ratio=1.2,
             exponent=1.2,
-            decode_launch_s=8.5 * US,
-            decode_exponent=3.54,
-            decode_cta_s=2.83 * US,
-            decode_step_s=1.47 * US,
+            decode_launch_s=9.28 * US,
+            decode_exponent=3.85,
+            decode_cta_s=2.08 * US,
+            decode_step_s=1.46 * US,
             decode_resident=1.0,
-            decode_ratio=0.87,
-            combine_s=5.05 * US,
-            regroup_s=6.73 * US,
+            decode_ratio=0.881,
+            combine_s=5.37 * US,
+            regroup_s=5.76 * US,
+            regroup_ratio=0.381,
             packs_queries=False,
             splits_plain=False,
         ),
@@ -154,14 +157,15 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             memory_ratio=0.739,
             cache_ratio=0.982,
             exponent=1.76,
-            decode_launch_s=9.32 * US,
-            decode_exponent=3.51,
-            decode_cta_s=2.2 * US,
-            decode_step_s=2.32 * US,
+            decode_launch_s=10.2 * US,
+            decode_exponent=5.33,
+            decode_cta_s=0.771 * US,
+            decode_step_s=3.29 * US,
             decode_resident=1.0,
-            decode_ratio=0.568,
-            combine_s=9.22 * US,
-            regroup_s=1.77 * US,
+            decode_ratio=0.979,
+            combine_s=5.93 * US,
+            regroup_s=1.03 * US,
+            regroup_ratio=1.3,
             packs_queries=True,
             splits_plain=True,
         ),
@@ -174,14 +178,15 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             memory_ratio=0.399,
             cache_ratio=2.99,
             exponent=1.22,
-            decode_launch_s=7.48 * US,
-            decode_exponent=3.2,
-            decode_cta_s=2.71 * US,
-            decode_step_s=0.984 * US,
-            decode_resident=2.0,
-            decode_ratio=0.902,
-            combine_s=3.73 * US,
-            regroup_s=9.59 * US,
+            decode_launch_s=7.6 * US,
+            decode_exponent=1.95,
+            decode_cta_s=2.38 * US,
+            decode_step_s=1.29 * US,
+            decode_resident=2.2,
+            decode_ratio=0.978,
+            combine_s=4.08 * US,
+            regroup_s=9.97 * US,
+            regroup_ratio=0.308,
             packs_queries=False,
             splits_plain=True,
         ),
@@ -202,6 +207,8 @@ DECODE_TILE: Final = 64
 KEY_TILE: Final = 64
 SPLIT_TILE: Final = 128
 """Keys that a split is a multiple of."""
+DECODE_WIDTH: Final = 256.0
+"""Elements of a key and its value where decode was measured; a step is taken to grow with them."""
 SPLIT_GAIN: Final = 0.85
 """Splits are few: the first whose SMs are this busy, relative to the best."""
 FULL_RATIO: Final = 0.8
@@ -363,13 +370,15 @@ def _decode(shape: Shape, chip: Chip, fitted: Constants) -> tuple[Demand, int, i
         split = _split(rows, ceil(shape.kv_len / SPLIT_TILE), slots)
     ctas = rows * split
     steps = ceil(shape.kv_len / split / KEY_TILE)
-    each_s = fitted.decode_cta_s + steps * fitted.decode_step_s
+    wider = (shape.head_dim + shape.value_dim) / DECODE_WIDTH
+    each_s = fitted.decode_cta_s + steps * fitted.decode_step_s * wider
     moved = shape.kv_bytes + shape.query_bytes
     fixed_s = fitted.decode_launch_s
     if split > 1:
         fixed_s += fitted.combine_s
     if grouped and shape.batch > 1 and shape.kv_heads > 1:
         fixed_s += fitted.regroup_s
+        fixed_s += 2.0 * shape.query_bytes / (chip.dram_reached_bytes_per_s * fitted.regroup_ratio)
     demand = Demand(
         operations={shape.number.unit: shape.flop_count, Operation.SPECIAL: _exponentials(shape)},
         sm_s=max(ctas / slots, 1.0) * each_s,

@@ -30,8 +30,8 @@ PACKED4: Final = Family("products, 4-bit weights", 0.236)
 ORDINARY: Final = Family("products, fp32, linear", 0.191)
 ORDINARY_BATCHED: Final = Family("products, fp32, batched", 0.073)
 CONV: Final = Family("convolutions, fp32", 0.589)
-VECTOR: Final = Family("element-wise, fp32", 0.208)
-BY_ROW: Final = Family("softmax and layer norm, fp32", 0.324)
+VECTOR: Final = Family("element-wise, fp32", 0.065)
+BY_ROW: Final = Family("softmax and layer norm, fp32", 0.252)
 SPMV: Final = Family("sparse matrix times vector", 0.279)
 
 PREFILL: Final[Mapping[str, Family]] = MappingProxyType(
@@ -43,15 +43,15 @@ PREFILL: Final[Mapping[str, Family]] = MappingProxyType(
 )
 DECODE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("attention, decode: vllm", 0.185),
-        "sglang": Family("attention, decode: sglang", 0.228),
-        "trtllm": Family("attention, decode: trtllm", 0.332),
+        "vllm": Family("attention, decode: vllm", 0.17),
+        "sglang": Family("attention, decode: sglang", 0.216),
+        "trtllm": Family("attention, decode: trtllm", 0.336),
     }
 )
 MOE: Final[Mapping[str, Family]] = MappingProxyType(
     {
-        "vllm": Family("experts, bf16: vllm", 0.393),
-        "sglang": Family("experts, bf16: sglang", 0.292),
+        "vllm": Family("experts, bf16: vllm", 0.369),
+        "sglang": Family("experts, bf16: sglang", 0.248),
         "trtllm": Family("experts, bf16: trtllm", 0.289),
         "marlin": Family("experts, 4-bit weights", 0.29),
     }

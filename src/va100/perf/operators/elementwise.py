@@ -8,7 +8,7 @@ What is not here: products (:mod:`~va100.perf.operators.gemm`) and gathers
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -20,6 +20,7 @@ from va100.perf.operators.formats import element_bytes
 from va100.perf.operators.gemm import require_positive
 from va100.perf.operators.launches import launched
 from va100.perf.operators.streams import Stream, stream_demand
+from va100.units import US
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,8 @@ class Kind:
     long_row_ratio: float = 1.0
     """Time of rows of more than 1,024 elements, which are gone over more than once, of a pass."""
     short_row_ratio: float = 1.0
+    host_s: float = 0.0
+    """What an eager call of it takes beyond a plain one's."""
 
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
@@ -59,7 +62,9 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "tanh": Kind(1, 1, 6, 2),
         "sigmoid": Kind(1, 1, 3, 2),
         "exp": Kind(1, 1, 2, 1),
-        "pow": Kind(1, 1, 20, 2),
+        "square": Kind(1, 1, 1, 0),
+        "pow_scalar": Kind(1, 1, 20, 2),
+        "pow": Kind(2, 1, 20, 2),
         "add": Kind(2, 1, 1, 0),
         "mul": Kind(2, 1, 1, 0),
         "div": Kind(2, 1, 8, 1),
@@ -69,7 +74,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "dropout_add": Kind(2, 1.25, 9, 0),
         "softmax": Kind(1, 1, 4, 1, 1.45, 1.06),
         "softmax_backward": Kind(2, 1, 4, 0, 1.45, 1.06),
-        "layernorm": Kind(1, 1, 8, 0, 1.35, 1.35),
+        "layernorm": Kind(1, 1, 8, 0, 1.35, 1.35, 27 * US),
         "layernorm_backward": Kind(2, 1, 16, 0, 1.35, 1.35),
         "rmsnorm": Kind(1, 1, 6, 0, 1.35, 1.35),
         "add_rmsnorm": Kind(2, 2, 7, 0),
@@ -132,6 +137,8 @@ def estimate(
         warm=warm,
     )
     demand = launched(stream_demand(stream, target), launch, target)
+    if launch == "eager":
+        demand = replace(demand, fixed_s=demand.fixed_s + kind.host_s)
     family = bands.BY_ROW if kind.short_row_ratio > 1.0 else bands.VECTOR
     fields = filled(demand, target, family, count * kind.operation_count)
     return ElementwiseEstimate(

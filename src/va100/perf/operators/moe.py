@@ -71,6 +71,8 @@ class Constants:
     """Elements of a tile's harmonic size at which half of that is reached."""
     few_ratio: float
     """Of that law by tiles of sixteen rows, which wait for weights anyway."""
+    unaligned_ratio: float
+    """Time of a product whose rows are not a multiple of 16 elements, of one whose are."""
     step_s: float
     """A CTA's step of 64 elements when it is alone."""
     memory_ratio: float
@@ -96,16 +98,17 @@ class Constants:
 LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
     {
         "vllm": Constants(
-            fixed_s=20.5 * US,
-            row_s=0.000383 * US,
-            expert_s=0.0532 * US,
-            step_s=0.0796 * US,
-            math_ratio=0.963,
-            edge_count=50.7,
-            few_ratio=1.67,
-            memory_ratio=0.845,
-            stream_ratio=0.995,
-            exponent=1.13,
+            fixed_s=23.3 * US,
+            row_s=0.00046 * US,
+            expert_s=0.0608 * US,
+            step_s=0.165 * US,
+            math_ratio=0.995,
+            edge_count=49.9,
+            few_ratio=3.14,
+            unaligned_ratio=4.4,
+            memory_ratio=0.853,
+            stream_ratio=0.976,
+            exponent=1.07,
             tiles=((16, 32), (64, 64)),
             few_first=True,
             resident_count=4,
@@ -113,15 +116,16 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             streams_all=True,
         ),
         "sglang": Constants(
-            fixed_s=5.77 * US,
-            row_s=0.000121 * US,
-            expert_s=0.0588 * US,
-            step_s=0.0972 * US,
-            math_ratio=0.999,
-            edge_count=46.6,
-            few_ratio=1.12,
-            memory_ratio=0.969,
-            stream_ratio=0.72,
+            fixed_s=5.26 * US,
+            row_s=0.000109 * US,
+            expert_s=0.0487 * US,
+            step_s=0.117 * US,
+            math_ratio=0.911,
+            edge_count=41.5,
+            few_ratio=1.05,
+            unaligned_ratio=4.4,
+            memory_ratio=0.964,
+            stream_ratio=0.836,
             exponent=1.02,
             tiles=((16, 32), (64, 64)),
             few_first=True,
@@ -137,6 +141,7 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             math_ratio=0.998,
             edge_count=64.0,
             few_ratio=1.24,
+            unaligned_ratio=1.0,
             memory_ratio=0.997,
             stream_ratio=0.758,
             exponent=1.06,
@@ -154,6 +159,7 @@ LIBRARIES: Final[Mapping[str, Constants]] = MappingProxyType(
             math_ratio=0.802,
             edge_count=28.0,
             few_ratio=0.702,
+            unaligned_ratio=1.0,
             memory_ratio=0.682,
             stream_ratio=0.406,
             exponent=1.43,
@@ -172,6 +178,7 @@ BALANCED: Final = 0.0
 """Skew at which every expert gets as much as any other."""
 STEP: Final = 64
 FEW_ROWS: Final = 16
+ALIGNED: Final = 16
 SMALL_LOAD: Final = 4.0
 MASK: Final = (1 << 64) - 1
 
@@ -341,7 +348,8 @@ def demand_of(layer: Layer, chip: Chip, fitted: Constants) -> tuple[Demand, int]
         sm_s = padded_flop = 0.0
         for wide, deep in ((first, layer.hidden), (layer.hidden, layer.width)):
             ctas = blocks * ceil(wide / columns)
-            sm_s += _grouped_s(ctas, (tile, columns, deep), layer, chip, fitted)
+            slower = fitted.unaligned_ratio if deep % ALIGNED else 1.0
+            sm_s += _grouped_s(ctas, (tile, columns, deep), layer, chip, fitted) * slower
             padded_flop += ctas * 2.0 * tile * columns * deep
         total_s = together_s(sm_s, memory_s, fitted.exponent)
         if best is None or total_s < best[0]:

@@ -67,6 +67,12 @@ class TestKeys:
         latent = attention.estimate(64, 1, 8192, 128, 1, 576, value_dim=512)
         assert latent.kv_bytes == 64 * 8192 * 576 * 2
 
+    def test_latent_decode_keeps_to_the_peak(self):
+        """128 heads on one latent key: 240 operations a byte, more than the chip balances."""
+        latent = attention.estimate(64, 1, 8192, 128, 1, 576, value_dim=512)
+        assert latent.flop_per_s < 0.8 * A100.flop_per_s(find_format("bf16"))
+        assert latent.bound != "DRAM bandwidth"
+
     def test_an_eight_bit_cache_is_half(self):
         full = attention.estimate(64, 1, 8192, 32, 8)
         half = attention.estimate(64, 1, 8192, 32, 8, kv_dtype="int8")

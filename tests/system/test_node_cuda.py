@@ -1,0 +1,304 @@
+"""CUDA programs on a node: what NVML tells of them while they run and after they are gone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers.nvml_calls import IN_USE, LIBRARY, NONE, NOT_FOUND, Nvml, Utilization
+from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
+
+pytestmark = pytest.mark.skipif(
+    not LIBRARY.exists() or not (NATIVE_DIR / LIBRARY_NAME).exists(),
+    reason="the native core is not built",
+)
+
+PROGRAM = r'''
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+PTX = b"""
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry spin(.param .u64 out, .param .u32 rounds)
+{
+  .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .f32 %f<4>;
+  ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [rounds];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4; mul.wide.u32 %rd2, %r5, 4; add.u64 %rd3, %rd1, %rd2;
+  mov.f32 %f1, 0f3F800000;
+again:
+  fma.rn.f32 %f1, %f1, 0f3F000000, 0f3F800000;
+  sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;
+  st.global.f32 [%rd3], %f1; ret;
+}
+"""
+def do(name, *arguments):
+    code = getattr(cuda, name)(*arguments)
+    if code:
+        print(name, code, flush=True)
+        raise SystemExit(9)
+do("cuInit", 0)
+count = ctypes.c_int(); do("cuDeviceGetCount", ctypes.byref(count))
+def text(name, room=100):
+    buffer = ctypes.create_string_buffer(room); do(name, buffer, room, 0)
+    return buffer.value.decode()
+def attribute(number):
+    value = ctypes.c_int(); do("cuDeviceGetAttribute", ctypes.byref(value), number, 0)
+    return value.value
+uuid = (ctypes.c_ubyte * 16)(); do("cuDeviceGetUuid", uuid, 0)
+total = ctypes.c_size_t(); do("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
+print(count.value, text("cuDeviceGetName"), text("cuDeviceGetPCIBusId"), bytes(uuid).hex(),
+      total.value, *[attribute(n) for n in (16, 37, 38, 40)], sep="|", flush=True)
+context = ctypes.c_void_p(); do("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+do("cuCtxPushCurrent_v2", context)
+for line in sys.stdin:
+    words = line.split()
+    if words[0] == "alloc":
+        pointer = ctypes.c_uint64()
+        print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(words[1]))), flush=True)
+    elif words[0] == "free":
+        print(cuda.cuMemFree_v2(pointer), flush=True)
+    elif words[0] == "room":
+        room = ctypes.c_size_t()
+        do("cuMemGetInfo_v2", ctypes.byref(room), ctypes.byref(total))
+        print(room.value, flush=True)
+    elif words[0] == "work":
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        do("cuModuleLoadData", ctypes.byref(module), PTX)
+        do("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
+        rounds = ctypes.c_uint32(int(words[1]))
+        slots = (ctypes.c_void_p * 2)(*[ctypes.addressof(x) for x in (pointer, rounds)])
+        print("working", flush=True)
+        while True:
+            do("cuLaunchKernel", function, 216, 1, 1, 256, 1, 1, 0, None, slots, None)
+            if words[2] == "once":
+                break
+        do("cuCtxSynchronize")
+        print("done", flush=True)
+'''
+
+
+class Program:
+    """A CUDA program that does as it is told."""
+
+    def __init__(self, **variables):
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(NATIVE_DIR), **variables}
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        self.pid = self.process.pid
+        self.first = self.process.stdout.readline().strip().split("|")
+
+    def ask(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+
+@pytest.fixture
+def nvml(tmp_path, monkeypatch):
+    monkeypatch.setenv("VA100_HOME", str(tmp_path))
+    monkeypatch.setenv("VA100_NODE", "hgx-a100-4x40gb")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with Nvml() as library:
+        yield library
+
+
+def utilization(nvml, gpu):
+    found = Utilization()
+    nvml.call("nvmlDeviceGetUtilizationRates", gpu, ctypes.byref(found))
+    return found.gpu
+
+
+def test_cuda_and_nvml_mean_the_same_cards(nvml):
+    with Program() as program:
+        count, name, bus_id, uuid, *_ = program.first
+        gpu = nvml.gpu()
+        assert int(count) == nvml.number("nvmlDeviceGetCount_v2") == 4
+        assert name == nvml.text("nvmlDeviceGetName", gpu)
+        assert uuid == nvml.text("nvmlDeviceGetUUID", gpu).removeprefix("GPU-").replace("-", "")
+        found = nvml.handle("nvmlDeviceGetHandleByPciBusId_v2", bus_id.encode())
+        assert found.value == gpu.value
+
+
+def test_the_plain_node_is_what_cuda_sees_without_one(nvml, monkeypatch):
+    monkeypatch.delenv("VA100_NODE")
+    monkeypatch.setenv("VA100_GPUS", "2")
+    nvml.call("nvmlShutdown")
+    nvml.call("nvmlInit_v2")
+    with Program() as program:
+        assert int(program.first[0]) == nvml.number("nvmlDeviceGetCount_v2") == 2
+        uuid = nvml.text("nvmlDeviceGetUUID", nvml.gpu()).removeprefix("GPU-").replace("-", "")
+        assert program.first[3] == uuid
+        assert program.ask("room")  # its context is there now
+        assert [p.pid for p in nvml.processes(nvml.gpu())] == [program.pid]
+
+
+def test_memory_is_told_and_nothing_is_left_of_who_is_killed(nvml):
+    gpu = nvml.gpu()
+    idle = nvml.memory(gpu).used
+    with Program() as program:
+        assert program.ask(f"alloc {1 << 30}") == "0"
+        (found,) = nvml.processes(gpu)
+        assert (found.pid, found.gpu_instance) == (program.pid, NONE)
+        assert found.used > 1 << 30
+        assert nvml.memory(gpu).used == idle + found.used
+        assert nvml.processes(nvml.gpu(1)) == []
+        assert program.ask("free") == "0"
+        assert nvml.memory(gpu).used == idle + found.used - (1 << 30)
+        program.kill()
+        assert nvml.processes(gpu) == []
+        assert nvml.memory(gpu).used == idle
+
+
+def test_a_card_of_a_chosen_node_is_filled_by_all_together(nvml):
+    with Program() as one, Program() as two:
+        assert one.ask(f"alloc {30 << 30}") == "0"
+        before = int(two.ask("room"))
+        assert before < 10 << 30
+        assert two.ask(f"alloc {20 << 30}") == "2"  # out of memory
+        assert one.ask("free") == "0"
+        assert int(two.ask("room")) == before + (30 << 30)
+        assert two.ask(f"alloc {20 << 30}") == "0"
+
+
+def test_readings_follow_work(nvml):
+    gpu = nvml.gpu()
+    idle_mw = nvml.number("nvmlDeviceGetPowerUsage", gpu)
+    before = nvml.number("nvmlDeviceGetTotalEnergyConsumption", gpu, kind=ctypes.c_uint64)
+    with Program() as program:
+        program.ask(f"alloc {1 << 20}")
+        assert program.ask("work 20000 forever") == "working"
+        for _ in range(10_000_000):
+            if utilization(nvml, gpu) > 50:
+                break
+            assert program.process.poll() is None
+        else:
+            pytest.fail("utilisation stays low while kernels run")
+        assert nvml.number("nvmlDeviceGetClockInfo", gpu, 1) > 210
+        assert nvml.number("nvmlDeviceGetPowerUsage", gpu) > idle_mw
+        assert nvml.processes(gpu)[0].pid == program.pid
+        program.kill()
+    assert utilization(nvml, gpu) == 0
+    assert nvml.number("nvmlDeviceGetClockInfo", gpu, 1) == 210
+    after = nvml.number("nvmlDeviceGetTotalEnergyConsumption", gpu, kind=ctypes.c_uint64)
+    assert after > before
+
+
+class TestSlices:
+    @pytest.fixture
+    def slices(self, nvml):
+        """Two instances of GPU 1, the first in halves."""
+        gpu = nvml.gpu(1)
+        assert nvml.set_mig(gpu, 1) == 0
+        uuids = []
+        for profile, levels in ((14, (0, 0)), (19, (0,))):
+            instance = nvml.create(gpu, profile)
+            for level in levels:
+                nvml.handle("nvmlGpuInstanceCreateComputeInstance", instance, level)
+        for index in range(3):
+            device = nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", gpu, index)
+            uuids.append(nvml.text("nvmlDeviceGetUUID", device))
+        return uuids
+
+    def test_a_process_sees_one_slice_as_a_device(self, nvml, slices):
+        for uuid, sms in zip(slices, (14, 14, 14), strict=True):
+            with Program(CUDA_VISIBLE_DEVICES=uuid) as program:
+                count, name, _, told, *_ = program.first
+                assert count == "1"
+                assert told == uuid.removeprefix("MIG-").replace("-", "")
+                assert int(program.first[5]) == sms
+        assert name == "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
+
+    def test_a_1g_slice_is_what_device_queries_show(self, nvml, slices):
+        with Program(CUDA_VISIBLE_DEVICES=slices[2]) as program:
+            total, sms, bus_bits, l2, engines = map(int, program.first[4:])
+        assert total == 4864 << 20
+        assert (sms, bus_bits, l2, engines) == (14, 640, 5 << 20, 1)
+
+    def test_two_slices_named_are_one_seen(self, nvml, slices):
+        with Program(CUDA_VISIBLE_DEVICES=f"{slices[1]},{slices[2]}") as program:
+            assert program.first[0] == "1"
+
+    def test_without_a_list_the_first_slice_is_seen(self, nvml, slices):
+        with Program() as program:
+            assert program.first[0] == "1"
+            assert program.first[3] == slices[0].removeprefix("MIG-").replace("-", "")
+
+    def test_older_spelling(self, nvml, slices):
+        gpu = nvml.text("nvmlDeviceGetUUID", nvml.gpu(1))
+        with Program(CUDA_VISIBLE_DEVICES=f"MIG-{gpu}/13/0") as program:
+            assert program.first[3] == slices[2].removeprefix("MIG-").replace("-", "")
+
+    def test_limits_hold_and_neighbours_do_not_notice(self, nvml, slices):
+        mig = [
+            nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", nvml.gpu(1), index)
+            for index in range(3)
+        ]
+        with (
+            Program(CUDA_VISIBLE_DEVICES=slices[0]) as one,
+            Program(CUDA_VISIBLE_DEVICES=slices[2]) as two,
+        ):
+            assert two.ask(f"alloc {5 << 30}") == "2"
+            assert two.ask(f"alloc {4 << 30}") == "0"
+            assert one.ask(f"alloc {8 << 30}") == "0"
+            assert [p.pid for p in nvml.processes(mig[0])] == [one.pid]
+            assert nvml.processes(mig[1]) == []
+            assert [p.pid for p in nvml.processes(mig[2])] == [two.pid]
+            board = {p.pid: p.used for p in nvml.processes(nvml.gpu(1))}
+            assert set(board) == {one.pid, two.pid}
+            reserved = nvml.memory(nvml.gpu(0)).used
+            assert nvml.memory(nvml.gpu(1)).used == reserved + sum(board.values())
+            name = "nvmlDeviceGetGpuInstanceById"
+            instance = nvml.handle(name, nvml.gpu(1), 13)
+            compute = nvml.handle("nvmlGpuInstanceGetComputeInstanceById", instance, 0)
+            assert nvml.code("nvmlComputeInstanceDestroy", compute) == IN_USE
+            two.kill()
+            nvml.call("nvmlComputeInstanceDestroy", compute)
+            nvml.call("nvmlGpuInstanceDestroy", instance)
+            assert nvml.code("nvmlGpuInstanceDestroy", instance) == NOT_FOUND
+            assert one.ask("free") == "0"
+
+    def test_the_mode_waits_for_those_who_use_the_gpu(self, nvml):
+        gpu = nvml.gpu(0)
+        with Program() as program:
+            program.ask("room")
+            assert nvml.set_mig(gpu, 1) == IN_USE
+            modes = [ctypes.c_uint(), ctypes.c_uint()]
+            nvml.call("nvmlDeviceGetMigMode", gpu, *map(ctypes.byref, modes))
+            assert [mode.value for mode in modes] == [0, 1]
+            program.kill()
+        assert nvml.set_mig(gpu, 1) == 0
+
+
+def test_exclusive_and_prohibited_cards_let_no_more_in(nvml):
+    gpu = nvml.gpu()
+    nvml.call("nvmlDeviceSetComputeMode", gpu, 3)
+    with Program() as one:
+        assert one.ask("room")
+        with Program() as two:
+            assert two.process.stdout.readline() == "cuDevicePrimaryCtxRetain 46\n"
+    nvml.call("nvmlDeviceSetComputeMode", gpu, 2)
+    with Program() as three:
+        assert three.process.stdout.readline() == "cuDevicePrimaryCtxRetain 46\n"

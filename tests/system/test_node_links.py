@@ -1,0 +1,72 @@
+"""A node's kind, and what is broken of it, decide what copies and collectives take."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from va100.node.fabric import Damage, surviving
+from va100.perf.collectives import estimate
+from va100.perf.links import peer_copy
+from va100.spec.nodes import find_node
+
+ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).parent / "clients" / "node_links.py"
+SIZE = 1 << 24
+
+
+@pytest.fixture
+def on_node(tmp_path):
+    """Run a program on a node of its own home."""
+
+    def run(name, *words):
+        environment = os.environ | {
+            "VA100_HOME": str(tmp_path),
+            "VA100_NODE": name,
+            "VA100_WORKERS": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+        for hidden in ("CUDA_VISIBLE_DEVICES", "VA100_GPUS", "VA100_MODEL"):
+            environment.pop(hidden, None)
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def require(printed, kind, damage):
+    node = find_node(kind)
+    ranks, copy_us, reduce_us = (float(word) for word in printed.split())
+    assert ranks == node.gpu_count
+    fabric = surviving(node, damage)
+    copied = peer_copy(SIZE, 0, 1, node=node, fabric=fabric)
+    reduced = estimate("all_reduce", 1 << 16, int(ranks), node, dtype="float32", fabric=fabric)
+    assert copy_us == pytest.approx(copied.time_s * 1e6, rel=1e-3)
+    assert reduce_us == pytest.approx(reduced.time_s * 1e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["hgx-a100-8x80gb", "hgx-a100-4x40gb", "pcie-a100-80gb-x4"])
+def test_kinds(on_node, kind):
+    require(on_node(kind, CLIENT), kind, Damage())
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpu", "link"),
+    [("hgx-a100-8x80gb", 0, 3), ("hgx-a100-4x80gb", 0, 1), ("pcie-a100-80gb-x2", 1, 5)],
+)
+def test_broken_links(on_node, kind, gpu, link):
+    on_node(kind, "-m", "va100.cli", "node", "create", kind, "--kind", kind)
+    on_node(kind, "-m", "va100.cli", "node", "inject", "link", link, "--gpu", gpu)
+    require(on_node(kind, CLIENT), kind, Damage(frozenset({(gpu, link)})))
