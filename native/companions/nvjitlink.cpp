@@ -27,8 +27,7 @@ constexpr const char *kKnown[] = {
     "-arch=", "-maxrregcount=", "-time", "-verbose", "-lto", "-ptx", "-O0", "-O3", "-g",
     "-lineinfo", "-ftz=", "-prec-div=", "-prec-sqrt=", "-fma=", "-kernels-used=",
     "-variables-used=", "-optimize-unused-variables", "-Xptxas=", "-Xnvvm=", "-split-compile=",
-    "-split-compile-extended=", "-jump-table-density=", "-no-cache", "-device-stack-protector=",
-    "-cta=", "-maxntid=", "-minnctapersm="};
+    "-split-compile-extended=", "-jump-table-density=", "-no-cache"};
 
 bool is_known(std::string_view option) {
   return std::any_of(std::begin(kKnown), std::end(kKnown), [&](std::string_view known) {

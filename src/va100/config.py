@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from va100.errors import SetupError
+from va100.errors import NodeError, SetupError
 from va100.gpu.native import NVCC_DIR, PTXAS
+from va100.node import store
+from va100.node.kinds import BY_NAME
 from va100.spec.model import ChipSpec
 from va100.spec.names import close_names, find_models
 from va100.work import OBSERVED_CTAS
@@ -42,6 +44,7 @@ _WHEEL_PROGRAM: Final = Path("nvidia", "cu13", "bin")
 VARIABLES: Final[Mapping[str, str]] = {
     "VA100_MODEL": "A100 model of every virtual GPU",
     "VA100_GPUS": "count of virtual GPUs, 1 to 16",
+    "VA100_NODE": "node whose cards they are instead: `va100 node`",
     "VA100_WORKERS": "CPU threads that run CTAs; 0: one a core",
     "VA100_SHUFFLE": "seed of another order of CTAs and warps; 0: as they are numbered",
     "VA100_ENGINE": "jit, or reference for the slow oracle",
@@ -96,6 +99,8 @@ class Settings:
     """Where factors of ``va100 calibrate`` are; none: the model as it is."""
     debug: str = ""
     """``terminal``, or a file of debugger commands; empty: no debugger."""
+    node: str = ""
+    """The node whose cards they are; empty: so many of one model that each process has alone."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -111,9 +116,12 @@ class Settings:
             require_checkable(variables.get("VA100_ENGINE", ""))
         report = variables.get("VA100_REPORT", "")
         home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH") or ""
+        node = variables.get("VA100_NODE", "")
+        model, count = cards_of(node) if node else _plain_cards(variables)
         return cls(
-            model=model_name(variables.get("VA100_MODEL") or DEFAULT_MODEL, origin="VA100_MODEL"),
-            gpu_count=_number(variables, "VA100_GPUS", 1, least=1, most=MOST_GPUS),
+            model=model,
+            gpu_count=count,
+            node=node,
             workers=_number(variables, "VA100_WORKERS", 0, least=0, most=MOST_WORKERS),
             engine=_choice(variables, "VA100_ENGINE", ENGINES),
             report=Path(report) if report else None,
@@ -169,6 +177,7 @@ class Settings:
             "VA100_ENGINE": self.engine,
             "VA100_LOG": "1" if self.log else "0",
             "VA100_CACHE_DIR": str(self.cache_dir),
+            "VA100_NODE": self.node,
         }
         if self.shuffle:
             spelled["VA100_SHUFFLE"] = str(self.shuffle)
@@ -191,6 +200,27 @@ class Settings:
         if self.debug:
             spelled["VA100_DEBUG"] = self.debug
         return spelled
+
+
+def cards_of(node: str) -> tuple[str, int]:
+    """Look up the model and the count of a node's cards.
+
+    Raises
+    ------
+    SetupError
+        There is no such node, nor a kind of that name.
+    """
+    kind = BY_NAME.get(node.lower())
+    try:
+        gpus = store.describe(node)["gpus"]
+    except NodeError as error:
+        if kind is not None and error.why == "no-such-node":  # it is made on first use
+            return kind.chip.name, len(kind.seats)
+        raise SetupError(
+            f"VA100_NODE={node}: {error}",
+            remedy=f"va100 node create {node} --kind hgx-a100-8x80gb, or unset VA100_NODE",
+        ) from error
+    return str(gpus[0]["model"]), len(gpus)
 
 
 def find_program(name: str, settings: Settings) -> Path | None:
@@ -284,6 +314,11 @@ def python_library() -> Path | None:
     folders = [sysconfig.get_config_var("LIBDIR"), str(Path(sys.base_prefix, "lib"))]
     candidates = (Path(folder, name) for name in names for folder in folders if folder)
     return next((path for path in candidates if path.exists()), None)
+
+
+def _plain_cards(variables: Mapping[str, str]) -> tuple[str, int]:
+    model = model_name(variables.get("VA100_MODEL") or DEFAULT_MODEL, origin="VA100_MODEL")
+    return model, _number(variables, "VA100_GPUS", 1, least=1, most=MOST_GPUS)
 
 
 def _chips(query: str) -> list[ChipSpec]:

@@ -121,6 +121,15 @@ class TestQuery:
         assert [len(row) for row in table] == [len(names)] * 2
         assert "" not in table[1]
 
+    @pytest.mark.parametrize(
+        "source", ["compute-apps", "accounted-apps", "supported-clocks", "remapped-rows"]
+    )
+    def test_other_questions_list_their_fields(self, one, source):
+        lines = one(f"--help-query-{source}").lines[1:]
+        names = [line.partition('"')[2].partition('"')[0] for line in lines]
+        heads = one(f"--query-{source}={','.join(names)}", "--format=csv").lines[0]
+        assert [head.partition(" [")[0] for head in heads.split(", ")] == names
+
     def test_a_loop_prints_heads_once(self, one):
         one.most_waits = 3
         result = one("--query-gpu=index", "--format=csv", "-lms", "100")
@@ -139,6 +148,8 @@ class TestQuery:
             (["-q", "-d", "FOO"], '"FOO" is no part to display'),
             (["-l", "0"], "no whole number"),
             (["--foo"], "not recognized"),
+            (["vgpu", "-q"], '"vgpu" is not there'),
+            (["-q", "-x", "--dtd"], "NVIDIA's"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
@@ -221,5 +232,6 @@ class TestFaults:
         store.inject("box", 0, "no-permission", "nvmlDeviceGetTemperature")
         result = one("--query-gpu=temperature.gpu,power.limit", "--format=csv,noheader")
         assert result.text == "[Insufficient Permissions], 400.00 W\n"
+        assert "| N/A  ERR!    P0 " in one().text
         gpu = ET.fromstring(one("-q", "-x").text).find("gpu")
         assert gpu.findtext("temperature/gpu_temp") == "Insufficient Permissions"

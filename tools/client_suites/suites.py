@@ -40,6 +40,7 @@ _MACHINE_CODE: Final = (
 )
 _CUDA_PYTHON: Final = (
     ('"nvml" is an NVIDIA driver library|libnvidia-ml', "NVML"),
+    ("nvml.NotSupportedError", "NVML calls that are not supported"),
     _RUNTIME,
     ("TestIpcReexport", "the test, which closes a buffer that is still being sent"),
     (
@@ -50,7 +51,7 @@ _CUDA_PYTHON: Final = (
     ("CUDA checkpoint", "checkpoints of processes"),
     ("create_mipmapped_array|mipmapped", "textures of mipmapped arrays"),
     _MACHINE_CODE,
-    ("nvJitLink|cuLink driver linker does not support", "nvJitLink, which makes machine code"),
+    ("nvJitLink|cuLink driver linker does not support", "LTO-IR, which wants NVIDIA's nvJitLink"),
     ("test_get_cuda_native_handle|test_ccuda", "an extension module that the suite's build makes"),
     ("show_device_properties", "NVML"),
     ("fstat refused|as_bytes|not covered by _CASES", "the test itself, whatever the driver"),
@@ -59,13 +60,13 @@ _CUDA_PYTHON: Final = (
 _NUMBA: Final = (
     ("Torch not compiled with CUDA", "PyTorch for GPUs"),
     ("(?i)cupy", "CuPy"),
-    ("nvJitLink|LTO", "nvJitLink, which makes machine code"),
+    ("nvJitLink|LTO", "LTO-IR, which wants NVIDIA's nvJitLink"),
     (
         "CUDAAndCPUCachingTest",
         "numba's caches for CPUs and GPUs, which overwrite each other's index",
     ),
     ("no attribute 'reserved'", "a name that cuda.bindings 13.5 no longer has"),
-    ("DeclareDeviceCABI", "a declaration with a result, of a function without"),
+    ("DeclareDeviceCABI", "a declaration that disagrees, which only LTO allows"),
     ("test_issue_9229", "more than 2³¹ threads in x"),
 )
 _TRITON: Final = (

@@ -61,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "check",
+        allow_abbrev=False,  # words after the target are the program's
         usage="va100 check [OPTIONS] TARGET [ARGS ...]",
         help="run a CUDA program under memcheck, initcheck, synccheck and racecheck",
         description="Run a .cu file with a main(), a Python script or an executable on virtual "

@@ -30,6 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "debug",
+        allow_abbrev=False,  # words after the target are the program's
         usage="va100 debug [OPTIONS] TARGET [ARGS ...]\n"
         "       va100 debug [--command FILE] --core FILE",
         help="stop a CUDA program at breakpoints and look at its threads, registers and memory",

@@ -6,11 +6,12 @@ import argparse
 import shlex
 from dataclasses import replace
 
-from va100.config import MOST_GPUS, Settings, model_name
+from va100.config import MOST_GPUS, Settings, cards_of, model_name
+from va100.errors import SetupError
 
 
 def add_gpu_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--model`` and ``--gpus``."""
+    """Add ``--model``, ``--gpus`` and ``--node``."""
     parser.add_argument(
         "--model",
         metavar="MODEL",
@@ -22,6 +23,11 @@ def add_gpu_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_gpu_count,
         help=f"count of virtual GPUs, 1 to {MOST_GPUS} (default: VA100_GPUS, else 1)",
+    )
+    parser.add_argument(
+        "--node",
+        metavar="NAME",
+        help="the cards of this node, which all processes share (default: VA100_NODE)",
     )
 
 
@@ -49,6 +55,15 @@ def chosen_settings(args: argparse.Namespace) -> Settings:
         Either holds what it cannot.
     """
     settings = Settings.from_environment()
+    if args.node is not None:
+        if args.model is not None or args.gpus is not None:
+            raise SetupError(
+                "--node brings its own cards", remedy="leave out --model and --gpus, or --node"
+            )
+        model, count = cards_of(args.node)
+        return replace(settings, node=args.node, model=model, gpu_count=count)
+    if settings.node and (args.model is not None or args.gpus is not None):
+        settings = replace(settings, node="")  # asked for here, it goes before the environment
     if args.model is not None:
         settings = replace(settings, model=model_name(args.model, origin="--model"))
     if args.gpus is not None:

@@ -61,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "profile",
+        allow_abbrev=False,  # words after the target are the program's
         usage="va100 profile [OPTIONS] TARGET [ARGS ...]\n"
         "       va100 profile --compare BASE.json [--fail-if EXPR] RUN.json\n"
         "       va100 profile --what-if[=LIST] [--json] RUN.json",

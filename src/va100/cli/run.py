@@ -34,6 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "run",
+        allow_abbrev=False,  # words after the target are the program's
         usage="va100 run [OPTIONS] TARGET [ARGS ...]\n"
         "       va100 run TARGET [OPTIONS] -- [ARGS ...]",
         help="run a CUDA program on virtual GPUs and show its kernels",

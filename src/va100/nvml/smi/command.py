@@ -48,9 +48,30 @@ OPTIONS: Final = (
     Option(("-u", "--unit"), FLAG, "units of S-class systems: there are none"),
     Option(("--format",), VALUE, "csv[,noheader][,nounits] of the queries below", "FORMAT"),
     *(Option((f"--query-{name}",), VALUE, text, "FIELD,...") for name, text in csv_query.TEXTS),
-    Option(("--help-query-gpu",), FLAG, "list the fields of --query-gpu"),
+    *(Option((f"--help-query-{name}",), FLAG, "list them") for name, _ in csv_query.TEXTS),
     *settings.OPTIONS,
 )
+ABSENT_VERBS: Final = (
+    "boost-slider",
+    "c2c",
+    "clocks",
+    "conf-compute",
+    "daemon",
+    "drain",
+    "encodersessions",
+    "fbcsessions",
+    "gpm",
+    "pci",
+    "power-hint",
+    "power-profiles",
+    "power-smoothing",
+    "prm",
+    "replay",
+    "rusd",
+    "stats",
+    "vgpu",
+)
+"""What the real tool has besides."""
 _SOURCES: Final = tuple(f"--query-{name}" for name, _ in csv_query.TEXTS)
 _AFTER: Final = """
 Verbs, each with its own -h: mig, topo, nvlink, dmon, pmon.
@@ -76,6 +97,8 @@ VERBS: Final[Mapping[str, Callable[[Look, Sequence[str]], int]]] = {
 def run(words: Sequence[str], look: Look) -> int:
     """Do what a command line asks; the result is the exit status."""
     try:
+        if words and words[0] in ABSENT_VERBS:
+            raise misuse(f'"{words[0]}" is not there in this nvidia-smi.', PROGRAM)
         if words and words[0] in VERBS:
             return VERBS[words[0]](look, words[1:])
         return _run_plain(look, parse(words, OPTIONS, PROGRAM))
@@ -155,8 +178,7 @@ def _choice(given: Given) -> Callable[[Look], int]:
         "-B": _no_excluded,
         "-u": _no_units,
         "--version": _version,
-        "--help-query-gpu": csv_query.list_fields,
-    }
+    } | {f"--help-query-{name}": csv_query.list_fields(name) for name, _ in csv_query.TEXTS}
     if not given:
         return table.run
     if len(given) == 1 and next(iter(given)) in single:

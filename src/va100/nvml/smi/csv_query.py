@@ -96,14 +96,24 @@ def query(source: str, given: Given) -> Callable[[Look], int]:
     return _GpuTable([_field(name, fields) for name in names], shape)
 
 
-def list_fields(look: Look) -> int:
-    """Print what may be asked of GPUs."""
-    look.line('Fields of "--query-gpu=", each with its other names and its unit:')
-    look.line('"timestamp"')
-    for field in GPU_FIELDS:
-        names = " or ".join(f'"{name}"' for name in (field.name, *field.aliases))
-        look.line(f"{names} [{field.unit}]" if field.unit else names)
-    return 0
+def list_fields(source: str) -> Callable[[Look], int]:
+    """Prepare a list of what may be asked."""
+    fields: tuple[Field | Column, ...] = GPU_FIELDS
+    if source in COLUMNS:
+        fields = COLUMNS[source]
+    elif source == "remapped-rows":
+        fields = REMAPPED_FIELDS
+
+    def act(look: Look) -> int:
+        look.line(f'Fields of "--query-{source}=", each with its other names and its unit:')
+        if source not in COLUMNS:
+            look.line('"timestamp"')
+        for field in fields:
+            names = " or ".join(f'"{name}"' for name in (field.name, *field.aliases))
+            look.line(f"{names} [{field.unit}]" if field.unit else names)
+        return 0
+
+    return act
 
 
 class _Table:

@@ -15,7 +15,7 @@ from va100.nvml.smi.rows import (
     fixed,
 )
 from va100.nvml.smi.table import instance_number
-from va100.nvml.smi.text import mebibytes, megahertz
+from va100.nvml.smi.text import bracketed, mebibytes, megahertz
 
 
 def _mig_section(device: MigDevice) -> Section:
@@ -86,7 +86,9 @@ def _process_section(process: structs.Process) -> Section:
         ),
         Leaf("pid", "Process ID", fixed(str(process.pid))),
         Leaf("type", "    Type", fixed("C")),
-        Leaf("process_name", "    Name", lambda gpu: gpu.process_name(process.pid)),
+        Leaf(
+            "process_name", "    Name", lambda gpu: bracketed(lambda: gpu.process_name(process.pid))
+        ),
         Leaf("used_memory", "    Used GPU Memory", fixed(f"{mebibytes(process.used_bytes)} MiB")),
     )
     return Section("process_info", None, rows)

@@ -27,6 +27,8 @@ def query(given: Given) -> Callable[[Look], int]:
     Stop
         They do not go together.
     """
+    if "--dtd" in given:
+        raise misuse('Option "--dtd" is not there: the DTD is NVIDIA\'s.', PROGRAM)
     if set(given) - {"-q", "-x", "-d"}:
         raise misuse("Invalid combination of input arguments.", PROGRAM)
     if "-x" in given:

@@ -5,12 +5,14 @@ The layout is that of R580 drivers, column for column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from va100.errors import NvmlError
 from va100.nvml import structs
+from va100.nvml.client import NOT_SUPPORTED
 from va100.nvml.readings import UNCORRECTED, VOLATILE, Gpu, MigDevice
 from va100.nvml.smi.look import Look
-from va100.nvml.smi.text import clock_time, cuda_version, enabled, mebibytes, shown
+from va100.nvml.smi.text import ABSENT, bracketed, clock_time, cuda_version, enabled, mebibytes
 
 _WIDE = "+" + "-" * 89 + "+"
 _GPU_WIDTHS = (41, 24, 22)
@@ -67,28 +69,28 @@ def _lines(look: Look, gpus: Sequence[Gpu]) -> Iterator[str]:
 def gpu_rows(gpu: Gpu) -> Iterator[str]:
     """Three lines that tell of one GPU."""
     name = gpu.name if len(gpu.name) <= 27 else f"{gpu.name[:24]}..."
-    persistence = shown(lambda: _on(gpu.number("GetPersistenceMode")))
-    display = shown(lambda: _on(gpu.number("GetDisplayActive")))
+    persistence = _cell(lambda: _on(gpu.number("GetPersistenceMode")))
+    display = _cell(lambda: _on(gpu.number("GetDisplayActive")))
     yield _row(
         f"{gpu.index:4d}  {name:<27}{persistence:>6}  ",
-        f"   {gpu.bus_id} {display:>3} ",
+        f"   {gpu.bus_id} {display[:3]:>3} ",
         f"{_uncorrected(gpu):>21} ",
     )
-    fan = shown(lambda: f"{gpu.number('GetFanSpeed')}%")
-    temperature = shown(lambda: f"{gpu.temperature_c}C")
-    power = shown(lambda: f"{gpu.power_w:.0f}W")
-    limit = shown(lambda: f"{gpu.enforced_limit_w:.0f}W")
-    state = shown(lambda: gpu.performance_state)
-    used = shown(lambda: f"{mebibytes(gpu.memory.used)}MiB")
-    total = shown(lambda: f"{mebibytes(gpu.memory.total)}MiB")
-    busy = shown(lambda: f"{gpu.utilization.gpu}%")
-    compute = shown(lambda: _COMPUTE[gpu.number("GetComputeMode")])
+    fan = _cell(lambda: f"{gpu.number('GetFanSpeed')}%")
+    temperature = _cell(lambda: f"{gpu.temperature_c}C")
+    power = _cell(lambda: f"{gpu.power_w:.0f}W")
+    limit = _cell(lambda: f"{gpu.enforced_limit_w:.0f}W")
+    state = _cell(lambda: gpu.performance_state)
+    used = _cell(lambda: f"{mebibytes(gpu.memory.used)}MiB")
+    total = _cell(lambda: f"{mebibytes(gpu.memory.total)}MiB")
+    busy = _cell(lambda: f"{gpu.utilization.gpu}%")
+    compute = _cell(lambda: _COMPUTE[gpu.number("GetComputeMode")])
     yield _row(
         f"{fan:>4}{temperature:>6}{state:>6}{power:>16} / {limit:>5} ",
         f"{used:>11} / {total:>9} ",
         f"{busy:>8}{compute:>13} ",
     )
-    yield _row("", "", f"{shown(lambda: _mig_mode(gpu)):>21} ")
+    yield _row("", "", f"{_cell(lambda: _mig_mode(gpu)):>21} ")
 
 
 def mig_box(devices: Iterable[MigDevice]) -> Iterator[str]:
@@ -111,7 +113,7 @@ def mig_box(devices: Iterable[MigDevice]) -> Iterator[str]:
 def _mig_rows(device: MigDevice) -> Iterator[str]:
     parts = device.attributes
     ids = (device.gpu.index, device.gpu_instance, device.compute_instance, device.index)
-    errors = shown(lambda: str(_sram_errors(device)))
+    errors = _cell(lambda: str(_sram_errors(device)))
     counts = (parts.copy_engines, parts.encoders, parts.decoders, parts.ofas, parts.jpegs)
     memory, bar1 = device.memory, device.bar1
     yield _joined(
@@ -136,7 +138,7 @@ def process_box(gpus: Iterable[Gpu]) -> Iterator[str]:
 
 
 def _process_row(gpu: Gpu, process: structs.Process) -> str:
-    name = shown(lambda: gpu.process_name(process.pid))
+    name = bracketed(lambda: gpu.process_name(process.pid))
     if len(name) > 36:
         name = f"...{name[-33:]}"
     gi, ci = instance_number(process.gpu_instance), instance_number(process.compute_instance)
@@ -152,8 +154,8 @@ def instance_number(number: int) -> str:
 def _uncorrected(gpu: Gpu) -> str:
     """The cell of volatile errors: a count, whether ECC is on where MIG is, or that it is off."""
     if gpu.is_mig_enabled:
-        return shown(lambda: "On" if gpu.has_ecc else "Off")
-    return shown(lambda: str(gpu.total_errors(UNCORRECTED, VOLATILE)) if gpu.has_ecc else "Off")
+        return _cell(lambda: "On" if gpu.has_ecc else "Off")
+    return _cell(lambda: str(gpu.total_errors(UNCORRECTED, VOLATILE)) if gpu.has_ecc else "Off")
 
 
 def _sram_errors(device: MigDevice) -> int:
@@ -165,6 +167,14 @@ def _sram_errors(device: MigDevice) -> int:
 def _mig_mode(gpu: Gpu) -> str:
     current, pending = gpu.mig_mode
     return enabled(current) + ("*" if pending != current else "")
+
+
+def _cell(read: Callable[[], str]) -> str:
+    """Read into a cell, which has no room to say why a reading is refused."""
+    try:
+        return read()
+    except NvmlError as error:
+        return ABSENT if error.code == NOT_SUPPORTED else "ERR!"
 
 
 def _on(mode: int) -> str:

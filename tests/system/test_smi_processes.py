@@ -1,0 +1,123 @@
+"""Processes that use a GPU, as ``nvidia-smi`` and the exporter tell of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from contextlib import contextmanager
+
+import pytest
+
+from tests.helpers.smi import Smi
+from va100.cli import environment, exporter
+from va100.config import Settings
+
+HOLDER = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, device, memory = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_ulonglong()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])) == 0
+assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(300 << 20)) == 0
+print("holds", flush=True)
+sys.stdin.read()
+"""
+BUS = "00000000:0F:00.0"
+
+
+@pytest.fixture
+def smi(monkeypatch, tmp_path):
+    """The tool on a board of four."""
+    return Smi(monkeypatch, tmp_path)
+
+
+@contextmanager
+def holder(gpu=1, **more):
+    """A process that has a context and 300 MiB of memory on a GPU."""
+    env = environment.child_environment(Settings.from_environment()) | more
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(gpu)],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "holds\n"
+        yield process.pid
+        process.stdin.close()
+
+
+def test_it_is_told_everywhere_alike(smi):
+    with holder() as pid:
+        query = "--query-compute-apps=gpu_bus_id,pid,used_memory"
+        bus, told, used = smi(query, "--format=csv,noheader,nounits").text.strip().split(", ")
+        assert (bus, int(told)) == (BUS, pid)
+        assert int(used) >= 300
+        row = next(line for line in smi().lines if f" {pid} " in line)
+        assert row.split()[:6] == ["|", "1", "N/A", "N/A", str(pid), "C"]
+        assert row.endswith(f"{used}MiB |")
+        assert len(row) == 91
+        gpus = ET.fromstring(smi("-q", "-x").text).findall("gpu")
+        assert [gpu.findtext("processes/process_info/pid") for gpu in gpus] == [
+            None,
+            str(pid),
+            None,
+            None,
+        ]
+        assert gpus[1].findtext("processes/process_info/used_memory") == f"{used} MiB"
+        assert f"        Process ID                        : {pid}" in smi("-q").lines
+        assert smi("pmon", "-c", "1", "-s", "m", "-i", "1").lines[2].split()[:4] == [
+            "1",
+            str(pid),
+            "C",
+            used,
+        ]
+        metrics = exporter.metrics().splitlines()
+        memory = [line for line in metrics if line.startswith('DCGM_FI_DEV_FB_USED{gpu="1"')]
+        assert [line.rpartition(" ")[2] for line in memory] == [used]
+    assert smi("--query-compute-apps=pid", "--format=csv,noheader").text == ""
+
+
+def test_the_mode_is_pending_while_it_lives(smi):
+    with holder():
+        assert smi("-mig", "1", "-i", "1").lines == [
+            f"Warning: MIG mode is in pending enable state for GPU {BUS}:In use by another client",
+            f"{BUS} is currently being used by one or more other processes (e.g. CUDA application "
+            "or a monitoring application such as another instance of nvidia-smi). Please first "
+            "kill all processes using the device and retry the command or reboot the system to "
+            "make MIG mode effective.",
+            "All done.",
+        ]
+        assert "Disabled*" in smi("-i", "1").text
+        refused = smi("--gpu-reset", "-i", "1")
+        assert refused.status == 19
+        assert f"GPU {BUS} is currently in use by another process." in refused.text
+    assert smi("--gpu-reset", "-i", "1").status == 0
+    modes = smi("--query-gpu=mig.mode.current", "--format=csv,noheader").text.split()
+    assert modes == ["Disabled", "Enabled", "Disabled", "Disabled"]
+
+
+def test_accounting_outlives_it(smi):
+    smi("-am", "1", "-i", "1")
+    with holder() as pid:
+        pass
+    query = "--query-accounted-apps=pid,max_memory_usage,gpu_util"
+    assert smi(query, "--format=csv,noheader,nounits").text.startswith(f"{pid}, 300, ")
+    assert (
+        f"        Process ID                        : {pid}" in smi("-q", "-d", "ACCOUNTING").lines
+    )
+
+
+def test_an_instance_is_named_and_cannot_be_destroyed(smi):
+    smi("-mig", "1", "-i", "1")
+    smi("mig", "-cgi", "9", "-C")
+    uuid = smi("-L").text.partition("MIG-")[2].partition(")")[0]
+    with holder(gpu=0, CUDA_VISIBLE_DEVICES=f"MIG-{uuid}") as pid:
+        row = next(line for line in smi().lines if f" {pid} " in line)
+        assert row.split()[1:5] == ["1", "2", "0", str(pid)]
+        query = "--query-compute-apps=gpu_uuid,pid"
+        assert smi(query, "--format=csv,noheader").text == f"MIG-{uuid}, {pid}\n"
+        assert smi("mig", "-dci").status == 19
+    assert smi("mig", "-dci").status == 0
