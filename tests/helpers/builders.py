@@ -27,7 +27,9 @@ VALUES = GRID * BLOCK
 BATCH = 24
 STRIDE = 8
 """Bytes between the values of one operand, whatever its type."""
-STYLES = ("varying", "uniform", "affine")
+STYLES = ("varying", "uniform", "affine", "steep", "constant")
+TRANSFERRED = frozenset("add sub neg mul mad shl shr and or xor div rem cvt".split())
+"""Opcodes whose results the JIT may tell at compile time; only these are tried in the last two."""
 
 SCALAR_FAMILIES = (
     Family.INTEGER,
@@ -246,7 +248,9 @@ def run_batch(engine: Engine, arena: Arena, batch: list[Signature], seed: int) -
 def styles(signature: Signature) -> tuple[str, ...]:
     """Affine operands make sense for integers only."""
     whole = all(k == "pred" or not PtxType(k).is_float for k in signature.sources)
-    return STYLES if whole and signature.sources else STYLES[:2]
+    if not whole or not signature.sources:
+        return STYLES[:2]
+    return STYLES if signature.operation.opcode in TRANSFERRED else STYLES[:3]
 
 
 def style_sources(outcome: Outcome, style: str) -> list[np.ndarray]:
@@ -262,7 +266,7 @@ def style_sources(outcome: Outcome, style: str) -> list[np.ndarray]:
             made.append(outcome.sources[slot][thread // BLOCK])
             continue
         bits = 8 * width(kind)
-        scale, offset = AFFINE[slot]
+        scale, offset = line_of(style, slot, bits)
         made.append(
             (np.uint64(scale) * (thread % BLOCK).astype(np.uint64) + np.uint64(offset % (1 << 64)))
             & np.uint64((1 << bits) - 1)
@@ -272,6 +276,19 @@ def style_sources(outcome: Outcome, style: str) -> list[np.ndarray]:
 
 AFFINE = ((5, -37), (1, 0), (3, -2), (2, 1), (1, 1))
 """Source slot to factor and offset of tid.x."""
+
+
+def line_of(style: str, slot: int, bits: int) -> tuple[int, int]:
+    """Factor and offset of tid.x for a source whose lanes the JIT can tell at compile time.
+
+    In the steep style lanes run over the largest number of either sign; in the constant style all
+    have the same, again next to an end of the range.
+    """
+    if style == "affine":
+        return AFFINE[slot]
+    top = (1 << (bits - 1)) - 1
+    offset = (top - 7, 3, top, 1, 5)[slot]
+    return (1, offset) if style == "steep" else (0, offset)
 
 
 def batch_text(batch: list[Signature]) -> tuple[str, int]:
@@ -316,7 +333,7 @@ def _instance(signature: Signature, index: int, style: str, at: int) -> list[str
     for slot, kind in enumerate(signature.sources):
         base = "%d22" if style == "varying" else "%d23"
         place = f"[{base}+{(index * _SLOTS + slot) * VALUES * STRIDE}]"
-        names.append(_operand(lines, kind, slot, place, affine=style == "affine"))
+        names.append(_operand(lines, kind, slot, place, style))
     targets = [_register(kind, 8 + i) for i, kind in enumerate(signature.results)]
     if signature.immediate is not None:
         names.insert(3, f"{signature.immediate:#x}")
@@ -340,17 +357,17 @@ def _register(kind: str, number: int) -> str:
     return f"%p{number}" if kind == "pred" else f"{_PREFIX[_width_of(kind)]}{number}"
 
 
-def _operand(lines: list[str], kind: str, slot: int, place: str, *, affine: bool) -> str:
+def _operand(lines: list[str], kind: str, slot: int, place: str, style: str) -> str:
     if kind == "pred":
         lines.append(f"    ld.global.u32 %r{slot}, {place};")
         lines.append(f"    setp.ne.u32 %p{slot}, %r{slot}, 0;")
         return f"!%p{slot}" if slot % 2 else f"%p{slot}"
     name = _register(kind, slot)
     bits = 8 * _width_of(kind)
-    if not affine:
+    if style in STYLES[:2]:
         lines.append(f"    ld.global.b{bits} {name}, {place};")
         return name
-    scale, offset = AFFINE[slot]
+    scale, offset = line_of(style, slot, 8 * width(kind))
     wide = name if bits == 32 else f"%r{slot}"
     if bits == 64:
         lines.append(f"    cvt.u64.u32 {name}, %r21;")

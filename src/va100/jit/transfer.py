@@ -62,12 +62,12 @@ def _move(_: Operation, s: Sequence[Shape]) -> Shape:
     return s[0]
 
 
-def _add(_: Operation, s: Sequence[Shape]) -> Shape:
-    return lattice.add(s[0], s[1])
+def _add(operation: Operation, s: Sequence[Shape]) -> Shape:
+    return _pointwise(operation, s) if operation.saturate else lattice.add(s[0], s[1])
 
 
-def _sub(_: Operation, s: Sequence[Shape]) -> Shape:
-    return lattice.add(s[0], s[1], -1)
+def _sub(operation: Operation, s: Sequence[Shape]) -> Shape:
+    return _pointwise(operation, s) if operation.saturate else lattice.add(s[0], s[1], -1)
 
 
 def _neg(_: Operation, s: Sequence[Shape]) -> Shape:
