@@ -11,6 +11,7 @@
 #include "physical.h"
 #include "transfers.h"
 #include "va100/check.h"
+#include "va100/outside.h"
 
 namespace va {
 namespace {
@@ -48,19 +49,28 @@ void require_range(const Side &side, uint64_t bytes) {
     fail(CUDA_ERROR_INVALID_VALUE);
 }
 
+// What passed between two devices, for who counts: over their links, or over PCIe at both ends.
+void count_between(int from, int to, bool linked, uint64_t bytes) {
+  if (from == to)
+    return; // another process's memory, whose device is not one of ours
+  if (linked)
+    return sent_over_links(from, to, bytes);
+  copied_over_pcie(from, 0, bytes);
+  copied_over_pcie(to, bytes, 0);
+}
+
 void account(Stream &stream, uint64_t to, uint64_t from, uint64_t bytes) {
   const Way way = way_between(to, from);
   const int device = stream.context->device->ordinal;
-  const bool on_devices = way == Way::kWithinDevice || way == Way::kBetweenDevices;
-  const int source = on_devices ? gpu_holding(from, device_holding(from)) : -1;
-  const int target = on_devices ? gpu_holding(to, device_holding(to)) : -1;
-  if (source == target) {
-    log_transfer(stream.track, device, bytes, on_devices ? Way::kWithinDevice : way);
-    return;
-  }
-  sent_over_links(source, target, bytes);
+  if (way != Way::kWithinDevice && way != Way::kBetweenDevices)
+    return log_transfer(stream.track, device, bytes, way);
+  const int source = device_holding(from), target = device_holding(to);
+  const int source_gpu = gpu_holding(from, source), target_gpu = gpu_holding(to, target);
+  if (source_gpu == target_gpu)
+    return log_transfer(stream.track, device, bytes, Way::kWithinDevice);
+  count_between(source, target, va_fabric_links(source_gpu, target_gpu), bytes);
   log_transfer_lasting(stream.track, device, bytes, Way::kBetweenDevices,
-                       peer_copy_s(source, target, bytes));
+                       peer_copy_s(source_gpu, target_gpu, bytes));
 }
 
 void use(Side side, unsigned *type, void **host, CUdeviceptr *device) {

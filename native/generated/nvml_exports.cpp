@@ -1157,7 +1157,12 @@ VA_NVML nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsign
   });
 }
 VA_NVML nvmlReturn_t nvmlDeviceGetFBCSessions(void) { return va::nvml::unsupported("nvmlDeviceGetFBCSessions"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetFBCStats(void) { return va::nvml::unsupported("nvmlDeviceGetFBCStats"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *fbcStats) {
+  return va::nvml::guarded("nvmlDeviceGetFBCStats", [&]() -> nvmlReturn_t {
+    if (!fbcStats) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetFBCStats(device, fbcStats);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) {
   return va::nvml::guarded("nvmlDeviceGetFieldValues", [&]() -> nvmlReturn_t {
     if (!values) return NVML_ERROR_INVALID_ARGUMENT;

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ std::string user_folder() {
   passwd entry, *found = nullptr;
   if (!getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) && found && found->pw_dir)
     return found->pw_dir;
-  return "/tmp";
+  return P_tmpdir;
 }
 
 } // namespace

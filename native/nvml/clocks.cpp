@@ -300,5 +300,11 @@ nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t handle, unsigned int *sessio
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t handle, nvmlFBCStats_t *fbcStats) {
+  gpu_of(handle);
+  *fbcStats = {};
+  return NVML_SUCCESS;
+}
+
 } // namespace api
 } // namespace va::nvml

@@ -344,6 +344,9 @@ struct nvmlExcludedDeviceInfo_t {
   nvmlPciInfo_t pciInfo;
   char uuid[80];
 };
+struct nvmlFBCStats_t {
+  unsigned sessionsCount, averageFPS, averageLatency;
+};
 struct nvmlHwbcEntry_t {
   unsigned hwbcId;
   char firmwareVersion[32];

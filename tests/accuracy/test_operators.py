@@ -29,7 +29,7 @@ BUDGETS = {
     "experts, bf16: sglang": 0.12,
     "experts, bf16: trtllm": 0.15,
     "experts, 4-bit weights": 0.13,
-    "convolutions, fp32": 0.27,
+    "convolutions, fp32": 0.22,
     "element-wise, fp32": 0.035,
     "softmax and layer norm, fp32": 0.12,
     "sparse matrix times vector": 0.18,

@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
+import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from va100.plan.machine import find_machine
 from va100.plan.models.huggingface import read_config
 from va100.plan.serving import ServeEstimate, estimate_serving
 from va100.plan.serving_options import ENGINES, ServeOptions
+from va100.plan.workload import Transformer
 
 _LLAMA = {
     "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32,
@@ -93,17 +96,67 @@ def answers(measured: Path) -> Iterator[Answer]:
                 yield Answer(engine, float(row["measured_us"]) / 1e6, found)
 
 
+_GPT: Mapping[str, tuple[int, int, int]] = {
+    "Performance of GPT-20B": (44, 48, 128),
+    "GPT-89B": (48, 96, 128),
+    "Megatron-530B": (105, 128, 160),
+}
+"""Layers, heads and their width of FasterTransformer's GPTs."""
+
+
+def native_answers(measured: Path) -> Iterator[Answer]:
+    """FasterTransformer's guide: GPTs on one GPU to 32."""
+    node = find_machine("hgx-a100-8x80gb")
+    with gzip.open(measured / "fastertransformer_a100.csv.gz", "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            names = [name for name in _GPT if name in row["section"]]
+            if not names or not row["measured_us"] or "Megatron L" in row["column"]:
+                continue
+            key = {k.lower().replace("_", " "): v for k, v in json.loads(row["key"]).items()}
+            prompt, output = key.get("input length"), key.get("output length")
+            prompt, output = prompt or key.get("input seqlen"), output or key.get("output seqlen")
+            if not prompt or not output:
+                continue
+            tp, pp = _ranks(row["column"])
+            options = ServeOptions(
+                tp=tp, pp=pp, batch=int(key["batch size"]), prompt=int(prompt),
+                output=int(output), weights="fp16", cache="fp16", chunk=0, graphs=False,
+                engine=ENGINES["fastertransformer"],
+            )  # fmt: skip
+            found = estimate_serving(_gpt(names[0]), options, node)
+            yield Answer("fastertransformer", float(row["measured_us"]) / 1e6, found)
+
+
+def _ranks(column: str) -> tuple[int, int]:
+    """Tensor-parallel ranks and stages that a column's title says."""
+    both = re.search(r"TP-(\d+), PP-(\d+)", column)
+    if both is not None:
+        return int(both[1]), int(both[2])
+    one = re.search(r"(\d+)-way TP", column)
+    if one is not None:
+        return int(one[1]), 1
+    return (1, 1) if "single" in column else (8, 1)
+
+
+def _gpt(name: str) -> Transformer:
+    layers, heads, head = _GPT[name]
+    return Transformer(
+        name=name, layers=layers, hidden=heads * head, heads=heads, kv_heads=heads,
+        head_dim=head, ffn=4 * heads * head, vocab=51200, positions=2048,
+    )  # fmt: skip
+
+
 def table(found: list[Answer]) -> str:
     """Errors by engine, as Markdown."""
     lines = [
         "| requests | rows | median | mean | p90 | plain roofline, median |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    for engine in SOFTWARE.values():
+    for engine in dict.fromkeys(answer.engine for answer in found):
         mine = [answer for answer in found if answer.engine == engine]
         errors = sorted(answer.error for answer in mine)
         lines.append(
-            f"| {engine}, A100-SXM4-40GB | {len(mine)} | {statistics.median(errors):.1%} "
+            f"| {engine} | {len(mine)} | {statistics.median(errors):.1%} "
             f"| {statistics.mean(errors):.1%} | {errors[int(0.9 * len(errors))]:.1%} "
             f"| {statistics.median(answer.roofline_error for answer in mine):.1%} |"
         )
@@ -113,4 +166,5 @@ def table(found: list[Answer]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--shared", type=Path, required=True)
-    print(table(list(answers(parser.parse_args().shared / "data" / "measured"))))
+    folder = parser.parse_args().shared / "data" / "measured"
+    print(table([*answers(folder), *native_answers(folder)]))

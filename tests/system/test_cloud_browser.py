@@ -86,9 +86,11 @@ def test_a_newcomer_runs_a_program_on_a_rented_slice(page, site, operator):
     assert "1/8 of a card" in page.inner_text("main")
     page.click("text=Terminal")
     page.wait_for_selector(".xterm-screen")
-    page.wait_for_function("document.querySelector('.xterm-rows').innerText.includes('$')")
-    page.keyboard.type("echo $((6*7)) $CUDA_VISIBLE_DEVICES end\n")
-    page.wait_for_function("document.querySelector('.xterm-rows').innerText.includes('42 0 end')")
+    screen = page.locator(".xterm-rows")
+    sync_api.expect(screen).to_contain_text("$", timeout=30_000)
+    page.keyboard.type("echo $((6*7)) end; nvidia-smi -L\n")
+    sync_api.expect(screen).to_contain_text("42 end", timeout=30_000)
+    sync_api.expect(screen).to_contain_text("MIG 1g.10gb", timeout=60_000)
     page.goto(f"{site.url}/billing")
     assert "demo" in page.inner_text("main")
     assert page.locator("svg.chart").count() == 1
@@ -96,7 +98,7 @@ def test_a_newcomer_runs_a_program_on_a_rented_slice(page, site, operator):
     page.click("text=demo")
     page.on("dialog", lambda dialog: dialog.accept())
     page.click("button:has-text('Delete')")
-    page.wait_for_function("document.querySelector('main').innerText.includes('Nothing runs yet')")
+    sync_api.expect(page.locator("main")).to_contain_text("Nothing runs yet", timeout=30_000)
 
 
 def test_it_works_on_a_phone_and_by_keyboard(page, site, operator):

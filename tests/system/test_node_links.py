@@ -17,6 +17,8 @@ from va100.spec.nodes import find_node
 ROOT = Path(__file__).parents[2]
 CLIENT = Path(__file__).parent / "clients" / "node_links.py"
 SIZE = 1 << 24
+CALLS = 5
+"""All-reduces that the client makes: four that are timed, and one before."""
 
 
 @pytest.fixture
@@ -48,13 +50,16 @@ def on_node(tmp_path):
 
 def require(printed, kind, damage):
     node = find_node(kind)
-    ranks, copy_us, reduce_us = (float(word) for word in printed.split())
+    ranks, copy_us, reduce_us, sent_kib = (float(word) for word in printed.split())
     assert ranks == node.gpu_count
     fabric = surviving(node, damage)
     copied = peer_copy(SIZE, 0, 1, node=node, fabric=fabric)
     reduced = estimate("all_reduce", 1 << 16, int(ranks), node, dtype="float32", fabric=fabric)
     assert copy_us == pytest.approx(copied.time_s * 1e6, rel=1e-3)
     assert reduce_us == pytest.approx(reduced.time_s * 1e6, rel=1e-3)
+    links = fabric.pair_links[0][1]
+    sent = (SIZE + CALLS * reduced.sent_bytes) if links else 0
+    assert sent_kib == pytest.approx(sent / 1024, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", ["hgx-a100-8x80gb", "hgx-a100-4x40gb", "pcie-a100-80gb-x4"])

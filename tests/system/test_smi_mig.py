@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.smi import Smi
+from va100.node import store
 
 
 @pytest.fixture
@@ -83,6 +84,14 @@ class TestLife:
         assert smi("mig", "-dgi", "-gi", "2").lines == [
             "Successfully destroyed GPU instance ID  2 from GPU  0"
         ]
+
+    def test_without_permission(self, smi):
+        store.inject("box", 0, "no-permission", "nvmlDeviceCreateGpuInstance")
+        assert smi("mig", "-cgi", "19")[:] == (
+            4,
+            "Unable to create a GPU instance on GPU  0 using profile 19: Insufficient Permissions\n"
+            "Failed to create GPU instances: Insufficient Permissions\n",
+        )
 
     def test_where_it_is_told(self, smi):
         result = smi("mig", "-cgi", "19:6,5:0")

@@ -24,6 +24,37 @@ assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(300 << 20)) == 0
 print("holds", flush=True)
 sys.stdin.read()
 """
+RUNNER = """
+import ctypes, select, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+TEXT = b'''.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry spin(.param .u64 out, .param .u32 n)
+{
+ .reg .u64 %rd<2>; .reg .u32 %r<3>; .reg .pred %p;
+ ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [n]; mov.u32 %r2, 0;
+L: add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, %r1; @%p bra L;
+ st.global.u32 [%rd1], %r2; ret;
+}''' + bytes(1)
+def ok(status):
+    assert status == 0, status
+context, module, kernel = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+device, memory, count = ctypes.c_int(), ctypes.c_ulonglong(), ctypes.c_uint(100_000)
+ok(cuda.cuInit(0))
+ok(cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])))
+ok(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device))
+ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)))
+ok(cuda.cuModuleLoadData(ctypes.byref(module), TEXT))
+ok(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin"))
+arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(count))
+ended = False
+while not ended:
+    ok(cuda.cuLaunchKernel(kernel, 8, 1, 1, 128, 1, 1, 0, None, arguments, None))
+    ok(cuda.cuCtxSynchronize())
+    print("holds", flush=True)
+    ended = bool(select.select([sys.stdin], [], [], 0)[0])
+"""
 BUS = "00000000:0F:00.0"
 
 
@@ -34,11 +65,11 @@ def smi(monkeypatch, tmp_path):
 
 
 @contextmanager
-def holder(gpu=1, **more):
-    """A process that has a context and 300 MiB of memory on a GPU."""
+def holder(gpu=1, program=HOLDER, **more):
+    """A process that has a context on a GPU: it holds 300 MiB, or runs kernels."""
     env = environment.child_environment(Settings.from_environment()) | more
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(gpu)],
+        [sys.executable, "-c", program, str(gpu)],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -121,3 +152,31 @@ def test_an_instance_is_named_and_cannot_be_destroyed(smi):
         assert smi(query, "--format=csv,noheader").text == f"MIG-{uuid}, {pid}\n"
         assert smi("mig", "-dci").status == 19
     assert smi("mig", "-dci").status == 0
+
+
+def test_work_in_an_instance_shows_in_its_series_and_by_its_weight_in_the_gpus(smi):
+    smi("-mig", "1", "-i", "0")
+    smi("mig", "-cgi", "9,19", "-C")
+    uuid = smi("-L").text.partition("3g.20gb")[2].partition("MIG-")[2].partition(")")[0]
+    with holder(gpu=0, program=RUNNER, CUDA_VISIBLE_DEVICES=f"MIG-{uuid}"):
+        for _ in range(100):
+            busy = shares(exporter.metrics(), "GR_ENGINE_ACTIVE")
+            if busy["2"] > 0:
+                break
+        assert busy["2"] > 0
+        assert busy["7"] == 0
+        assert busy[""] == pytest.approx(busy["2"] * 3 / 7, abs=1e-6)
+        tensor = shares(exporter.metrics(), "PIPE_TENSOR_ACTIVE")
+        assert tensor.get("7") == 0
+        assert "2" not in tensor
+
+
+def shares(metrics, name):
+    """Values of the first GPU's series by GPU instance; the GPU's own has none."""
+    lines = [
+        line for line in metrics.splitlines() if line.startswith(f'DCGM_FI_PROF_{name}{{gpu="0"')
+    ]
+    return {
+        line.partition('GPU_I_ID="')[2].partition('"')[0]: float(line.rpartition(" ")[2])
+        for line in lines
+    }

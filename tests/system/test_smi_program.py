@@ -71,7 +71,23 @@ def test_into_a_file(inside, tmp_path):
     result = run(["nvidia-smi", "-L", "-f", str(tmp_path / "list")], inside)
     assert (result.returncode, result.stdout) == (0, "")
     assert (tmp_path / "list").read_text(encoding="utf-8").startswith("GPU 0: ")
-    assert run(["nvidia-smi", "-L", "-f", str(tmp_path / "no" / "list")], inside).returncode == 255
+
+
+@pytest.mark.parametrize("words", [["-L"], ["dmon", "-c", "1"]], ids=" ".join)
+def test_a_file_that_cannot_be_written(inside, tmp_path, words):
+    result = run(["nvidia-smi", *words, "-f", str(tmp_path / "no" / "list")], inside)
+    assert (result.returncode, result.stderr) == (255, "")
+    assert result.stdout.startswith("Failed to open ")
+
+
+@pytest.mark.parametrize("words", [["-L"], ["dmon", "-c", "1"]], ids=" ".join)
+def test_what_is_wrong_is_not_told_to_the_file(inside, tmp_path, words):
+    file = tmp_path / "list"
+    result = run(["nvidia-smi", *words, "-i", "9", "-f", str(file)], inside)
+    assert (result.returncode, result.stderr) == (6, "")
+    assert result.stdout == "No devices were found\n"
+    assert run(["nvidia-smi", "--foo", "-f", str(tmp_path / "none")], inside).returncode == 2
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_reader_that_stops_reading_is_no_error(inside):

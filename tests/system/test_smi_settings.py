@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.smi import Smi
+from va100.node import store
 
 BUS = "00000000:07:00.0"
 
@@ -68,6 +69,24 @@ def test_a_reset_brings_what_was_pending(smi):
     smi("-e", "0")
     assert smi("--gpu-reset")[:] == (0, f"GPU {BUS} was successfully reset.\nAll done.\n")
     assert smi("--query-gpu=ecc.mode.current", "--format=csv,noheader").text == "Disabled\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "function", "told"),
+    [
+        (["-mig", "1"], "nvmlDeviceSetMigMode", "Unable to enable MIG Mode"),
+        (["-pm", "0"], "nvmlDeviceSetPersistenceMode", "Unable to set persistence mode"),
+        (["-lgc", "900"], "nvmlDeviceSetGpuLockedClocks", "Unable to set GPU clocks"),
+    ],
+    ids=["mig", "pm", "lgc"],
+)
+def test_without_permission(smi, words, function, told):
+    store.inject("box", 0, "no-permission", function)
+    assert smi(*words)[:] == (
+        4,
+        f"{told} for GPU {BUS}: Insufficient Permissions\n"
+        "Terminating early due to previous errors.\n",
+    )
 
 
 @pytest.mark.parametrize(

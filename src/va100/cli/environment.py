@@ -16,6 +16,7 @@ from va100.gpu.native import (
     SMI_DIR,
     XLA_DIR,
     library,
+    management,
     nvjitlinks,
     nvrtcs,
     runtimes,
@@ -57,6 +58,7 @@ def enable(settings: Settings) -> None:
     library()
     config.adopt(child_environment(settings))
     runtimes()
+    management()
     if xla.plugin() is not None:
         xla_companions()
     # Only imported here: most verbs start programs and compile nothing themselves.

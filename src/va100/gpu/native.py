@@ -23,6 +23,8 @@ RUNTIMES: Final = ("libcudart.so.12", "libcudart.so.13")
 """The CUDA runtimes, under the names that programs linked with ``-cudart shared`` ask for."""
 PTXAS: Final = NATIVE_DIR / "bin" / "ptxas"
 """A ptxas that passes PTX on."""
+NVML: Final = NATIVE_DIR / "libnvidia-ml.so.1"
+"""What tells of the cards, under the name that monitors and frameworks ask for."""
 XLA_DIR: Final = NATIVE_DIR / "xla"
 """Folder of what XLA asks for at its start and goes without after that."""
 NVCC_DIR: Final = NATIVE_DIR / "nvcc"
@@ -82,9 +84,15 @@ def runtimes() -> tuple[ctypes.CDLL, ...]:
 
 
 @functools.cache
+def management() -> ctypes.CDLL | None:
+    """Open NVML's library and keep it; none where it was not built."""
+    return ctypes.CDLL(str(NVML)) if NVML.exists() else None
+
+
+@functools.cache
 def xla_companions() -> tuple[ctypes.CDLL, ...]:
     """Open what XLA asks for at its start, under the names it asks by, and keep it."""
-    return tuple(ctypes.CDLL(str(path)) for path in sorted(XLA_DIR.glob("lib*.so.*")))
+    return tuple(ctypes.CDLL(str(path)) for path in sorted(XLA_DIR.glob("libcudnn.so.*")))
 
 
 def _compilers() -> Iterator[ctypes.CDLL]:

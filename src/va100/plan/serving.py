@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -118,7 +118,9 @@ class StepModel:
         nodes = self.place.nodes_of(self.options.tp)
         count = 1 if self.model.parallel_block else 2
         cost = self.place.exchange("all_reduce", size, self.options.tp, nodes)
-        return cost.scaled(self.options.engine.exchange_ratio, count)
+        engine = self.options.engine
+        cost = replace(cost, time_s=cost.time_s * engine.exchange_ratio + engine.exchange_s)
+        return cost.scaled(count=count)
 
     def _hops(self, tokens: int) -> float:
         if self.options.pp == 1:
@@ -373,9 +375,21 @@ def cache_bytes_of(model: Transformer, options: ServeOptions, length: int) -> fl
 
 def prefill(steps: StepModel, batch: int, prompt: int) -> tuple[float, float]:
     """Seconds until all of a batch have their first token, and joules; prompts cut to the chunk."""
+    pp = steps.options.pp
+    whole = _filled(steps, batch, prompt)
+    best = (sum(s for s, _ in whole), sum(j for _, j in whole))
+    for parts in {min(batch, pp), min(batch, 2 * pp)} - {1} if pp > 1 else ():
+        # Parts of the batch follow each other through the stages.
+        each = _filled(steps, -(-batch // parts), prompt)
+        seconds, joules = sum(s for s, _ in each), sum(j for _, j in each)
+        best = min(best, (seconds / pp * (parts + pp - 1), joules * parts))
+    return best
+
+
+def _filled(steps: StepModel, batch: int, prompt: int) -> list[tuple[float, float]]:
+    """Steps that fill so many prompts in, each cut to the chunk."""
     chunk = steps.options.chunk or batch * prompt
-    left = [(prompt, 0)] * batch
-    total_s = total_j = 0.0
+    left, found = [(prompt, 0)] * batch, []
     while left:
         room, parts = chunk, []
         while left and room:
@@ -385,10 +399,8 @@ def prefill(steps: StepModel, batch: int, prompt: int) -> tuple[float, float]:
             room -= take
             if take < remaining:
                 left.insert(0, (remaining - take, done + take))
-        took_s, took_j = steps.step(parts, 0, 0.0)
-        total_s += took_s
-        total_j += took_j
-    return total_s, total_j
+        found.append(steps.step(parts, 0, 0.0))
+    return found
 
 
 def decode(steps: StepModel, batch: int, prompt: int, output: int) -> tuple[float, float]:

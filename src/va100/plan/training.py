@@ -395,6 +395,6 @@ def _energy_j(
     return total * replicas
 
 
-WAITING_SHARE = 0.2
-"""Of its limit that a GPU draws between kernels at full clock; published traces of A100s at rest
-in the highest performance state give 56 to 80 W of 400."""
+WAITING_SHARE = 0.25
+"""Of its limit that a GPU draws between kernels at full clock: traces at rest in the highest state
+give 56 to 80 W of 400, and servers' mean power (ML.ENERGY) wants a little more."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from va100.errors import NvmlError
 from va100.nvml.smi import (
@@ -117,41 +116,36 @@ def _run_plain(look: Look, given: Given) -> int:
         return 0
     look.chosen = tuple(filter(None, given.pop("-i", "").split(",")))
     every_s = _interval(given)
-    if "-f" not in given:
-        return _repeat(look, _choice(given), every_s)
-    path = Path(given.pop("-f"))
-    try:
-        file: TextIO
-        with path.open("w", encoding="utf-8") as file:
-            look.write = file.write
-            return _repeat(look, _choice(given), every_s, file.flush)
-    except OSError as error:
-        raise Stop(f"Failed to open {path} for writing: {error.strerror}\n", 255) from None
+    file = given.pop("-f", None)
+    act = _choice(given)
+    if file is None:
+        return _repeat(look, act, every_s)
+    return look.into_file(file, lambda flush: _repeat(look, act, every_s, flush))
 
 
 def _interval(given: Given) -> float | None:
     """Seconds from one time to the next; none: once."""
-    loop, loop_ms = "-l" in given, "-lms" in given
-    if loop and loop_ms:
+    if "-l" in given and "-lms" in given:
         raise misuse("Options -l and -lms are given both.", PROGRAM)
-    if loop_ms:
-        every_ms = number(given, "-lms", PROGRAM, least=1)
-        del given["-lms"]
-        return every_ms / 1000
-    if loop:
-        given["-l"] = given["-l"] or "5"
-        every_s = number(given, "-l", PROGRAM, least=1)
-        del given["-l"]
-        return float(every_s)
+    for name, unit_s in (("-l", 1.0), ("-lms", 1e-3)):
+        if name in given:
+            given[name] = given[name] or "5"
+            every = number(given, name, PROGRAM, least=1)
+            del given[name]
+            return every * unit_s
     return None
 
 
 def _repeat(
-    look: Look, act: Callable[[Look], int], every_s: float | None, after: Callable[[], object] = int
+    look: Look,
+    act: Callable[[Look], int],
+    every_s: float | None,
+    flush: Callable[[], object] | None = None,
 ) -> int:
     while True:
         status = act(look)
-        after()
+        if flush is not None:
+            flush()
         if every_s is None:
             return status
         look.wait(every_s)

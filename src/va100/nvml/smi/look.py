@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from va100.errors import NvmlError
 from va100.nvml.client import Nvml
@@ -36,6 +37,29 @@ class Look:
     def line(self, text: str = "") -> None:
         """Write a line."""
         self.write(f"{text}\n")
+
+    def into_file(self, name: str, act: Callable[[Callable[[], object]], int]) -> int:
+        """Let a file have what is written meanwhile.
+
+        Parameters
+        ----------
+        act : callable
+            Is given what sees to it that readers of the file find all so far.
+
+        Raises
+        ------
+        Stop
+            The file cannot be written.
+        """
+        before = self.write
+        try:
+            with Path(name).open("w", encoding="utf-8") as file:
+                self.write = file.write
+                return act(file.flush)
+        except OSError as error:
+            raise Stop(f"Failed to open {name} for writing: {error.strerror}\n", 255) from None
+        finally:
+            self.write = before
 
     def gpus(self) -> list[Gpu]:
         """Look at the chosen GPUs afresh.

@@ -284,17 +284,23 @@ def _watch(look: Look, given: Given, program: str, act: Callable[[bool], int]) -
     delay_s = number(given, "-d", program, least=1) if "-d" in given else 1
     left = number(given, "-c", program, least=1) if "-c" in given else None
     if "-f" in given:
-        with Path(given["-f"]).open("w", encoding="utf-8") as file:
-            look.write = file.write
-            return _watch_on(look, act, delay_s, left)
+        return look.into_file(given["-f"], lambda flush: _watch_on(look, act, delay_s, left, flush))
     return _watch_on(look, act, delay_s, left)
 
 
-def _watch_on(look: Look, act: Callable[[bool], int], delay_s: float, left: int | None) -> int:
+def _watch_on(
+    look: Look,
+    act: Callable[[bool], int],
+    delay_s: float,
+    left: int | None,
+    flush: Callable[[], object] | None = None,
+) -> int:
     since_heads = _HEADER_EVERY
     while left is None or left > 0:
         with_heads = since_heads >= _HEADER_EVERY
         since_heads = act(with_heads) + (0 if with_heads else since_heads)
+        if flush is not None:
+            flush()
         if left is not None:
             left -= 1
         if left != 0:

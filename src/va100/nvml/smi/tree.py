@@ -74,7 +74,9 @@ def _identity() -> Iterator[Row]:
     yield Leaf(
         "product_architecture", "Product Architecture", of_table(ARCHITECTURES, "GetArchitecture")
     )
-    yield Leaf("display_mode", "Display Mode", of_mode("GetDisplayMode"))
+    yield Leaf("display_mode", None, of_mode("GetDisplayMode"))
+    yield Leaf(None, "Display Mode", no_longer)
+    yield Leaf(None, "Display Attached", fixed("No"))
     yield Leaf("display_active", "Display Active", of_mode("GetDisplayActive"))
     yield Leaf("persistence_mode", "Persistence Mode", of_mode("GetPersistenceMode"))
     yield Leaf("addressing_mode", "Addressing Mode", lambda gpu: gpu.addressing_mode)
@@ -153,7 +155,8 @@ def _health() -> Iterator[Row]:
         is_whole=False,
     )
     yield Leaf("gpu_recovery_action", "GPU Recovery Action", recovery)
-    yield Leaf("gsp_firmware_version", "GSP Firmware Version", lambda gpu: gpu.gsp_version)
+    gsp = Leaf("gsp_firmware_version", "GSP Firmware Version", lambda gpu: gpu.gsp_version)
+    yield Section(None, None, (gsp,), "GSP_FIRMWARE_VERSION")
     yield absent_section("ibmnpu", "IBMNPU", ("relaxed_ordering_mode", "Relaxed Ordering Mode"))
 
 
