@@ -103,6 +103,13 @@ class TestTrain:
         assert smallest["device_bytes_per_gpu"] <= smallest["capacity_bytes_per_gpu"]
         assert smallest["gpus"] <= 8
 
+    def test_scaling_loses_a_little(self, plan, asked):
+        rows = json.loads(plan(*asked, "--scaling", "--json").stdout)["scaling"]
+        assert [row["gpus"] for row in rows] == [8, 16, 32, 64, 128]
+        left = [row["efficiency"] for row in rows]
+        assert left == sorted(left, reverse=True)
+        assert left[-1] > 0.7
+
     def test_a_budget_says_days_and_dollars(self, plan, asked):
         document = json.loads(plan(*asked, "--tokens", "1e12", "--json").stdout)
         budget = document["budget"]
@@ -155,3 +162,13 @@ class TestWrongInput:
             assert found.returncode == 2
             assert str(path) in found.stderr
             assert "Traceback" not in found.stderr
+
+
+def test_the_documents_python_runs(root, monkeypatch):
+    import re
+
+    monkeypatch.chdir(root)
+    text = (root / "docs" / "planning.md").read_text()
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], names)
+    assert names["plan"].fits

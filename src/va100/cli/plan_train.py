@@ -27,7 +27,7 @@ from va100.plan.budget import (
     BudgetOptions,
     budget_of,
 )
-from va100.plan.html import train_page
+from va100.plan.html import scaling_curve, train_page
 from va100.plan.layers import Place
 from va100.plan.machine import Machine
 from va100.plan.models.files import read_model
@@ -63,6 +63,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_numeric_options(parser)
     _add_run_options(parser)
     add_output_options(parser)
+    parser.add_argument(
+        "--scaling", action="store_true", help="also price 2 to 16 times as many replicas"
+    )
     parser.add_argument("--trace", metavar="FILE", help="also write one step as a Chrome trace")
 
 
@@ -272,7 +275,20 @@ def _document(args: argparse.Namespace, estimate: TrainEstimate) -> dict[str, An
             restart_s=args.restart_s,
         )
         budget = budget_of(estimate, asked, price)
-    return train_document(estimate, price, budget)
+    document = train_document(estimate, price, budget)
+    if args.scaling:
+        document["scaling"] = _scaling(estimate)
+    return document
+
+
+def _scaling(estimate: TrainEstimate) -> list[dict[str, float]]:
+    """Rates with more replicas of the same batch, and what is left of the ideal."""
+    curve = scaling_curve(estimate)
+    each = curve[0][1] / curve[0][0]
+    return [
+        {"gpus": gpus, "tokens_per_s": rate, "efficiency": rate / gpus / each}
+        for gpus, rate in curve
+    ]
 
 
 def _refuse(args: argparse.Namespace, estimate: TrainEstimate, document: dict[str, Any]) -> int:

@@ -191,6 +191,10 @@ def train_text(document: Mapping[str, Any]) -> str:
         if part
     ]
     lines += [f"  basis     {document['basis']['step_s']}; {document['basis']['step_s_band']}"]
+    for row in document.get("scaling", ()):
+        lines.append(
+            f"  {row['gpus']:>6} GPUs  {row['tokens_per_s']:.4g} tokens/s  {row['efficiency']:.1%}"
+        )
     if "budget" in document:
         lines += ["", *_budget_lines(document["budget"])]
     return "\n".join(lines)
