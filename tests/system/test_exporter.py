@@ -14,6 +14,7 @@ from va100.cli import exporter
 from va100.cli.main import main
 from va100.errors import SetupError
 from va100.node import store
+from va100.node.kinds import BY_NAME
 
 SERIES = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -164,6 +165,17 @@ class TestServer:
 def test_once(smi, capsys):
     assert main(["exporter", "--once"]) == 0
     assert capsys.readouterr().out.startswith("# HELP DCGM_FI_DEV_SM_CLOCK ")
+
+
+def test_of_another_node(smi, capsys):
+    store.create_kind("other", BY_NAME["pcie-a100-40gb"])
+    assert main(["exporter", "--once", "--node", "other"]) == 0
+    assert 'modelName="NVIDIA A100-PCIE-40GB"' in capsys.readouterr().out
+
+
+def test_of_a_node_that_is_not_there(smi, capfd):
+    assert main(["exporter", "--once", "--node", "nowhere"]) == 1
+    assert "nowhere" in capfd.readouterr().err
 
 
 def _answer(answers):

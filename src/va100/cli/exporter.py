@@ -9,6 +9,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from va100 import config
 from va100.errors import Va100Error
 from va100.node import store
 from va100.nvml import exporter
@@ -33,12 +34,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=USUAL_ADDRESS,
         help=f"where to listen; without a host, at all of the machine's (default: {USUAL_ADDRESS})",
     )
+    parser.add_argument("--node", metavar="NAME", help="the node to tell of (default: VA100_NODE)")
     parser.add_argument("--once", action="store_true", help="print the metrics and end")
     parser.add_argument("--quiet", action="store_true", help="do not tell of requests")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    if args.node is not None:
+        config.adopt({"VA100_NODE": args.node})
     if args.once:
         sys.stdout.write(metrics())
         return DONE
