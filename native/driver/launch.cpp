@@ -224,6 +224,13 @@ uint32_t warps_per_sm(const Shape &s, uint32_t ctas_per_sm) {
   return ctas_per_sm * ((s.block[0] * s.block[1] * s.block[2] + 31) / 32);
 }
 
+// CTAs that share an SM's L1: fewer than it holds where there are not enough of them.
+uint32_t l1_neighbours(const Shape &s, uint32_t ctas_per_sm, uint32_t sm_count) {
+  const uint64_t ctas = uint64_t{s.grid[0]} * s.grid[1] * s.grid[2];
+  return static_cast<uint32_t>(
+      std::max<uint64_t>(std::min<uint64_t>(ctas_per_sm, (ctas + sm_count - 1) / sm_count), 1));
+}
+
 // Run one grid to its end; a fault sticks to the context.
 void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parameters) {
   constexpr int kSmCount = 16, kL2Bytes = 38;
@@ -243,7 +250,8 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   request.sm_count = static_cast<uint32_t>(device.attribute(kSmCount));
   request.resident_ctas = per_sm * request.sm_count;
   request.observe_ctas = settings().observe_ctas;
-  request.l1_cta_bytes = l1_cta_bytes(device, f, per_sm, s.shared_bytes);
+  request.l1_cta_bytes =
+      l1_cta_bytes(device, f, l1_neighbours(s, per_sm, request.sm_count), s.shared_bytes);
   request.l2_bytes = static_cast<uint64_t>(device.attribute(kL2Bytes));
   request.shuffle = settings().shuffle;
   request.counters = counters.data();
