@@ -66,6 +66,7 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
         "fp8": _same("fp8", MmaKind.FP8, 1.0, 2.0),
         "int8": _same("int8", MmaKind.INT8, 1.0, 2.0),
         "int4": _same("int4", MmaKind.INT4, 0.5, 2.0),
+        "b1": _same("b1", MmaKind.B1, 0.125, 4.0),
         "w8a16": _packed("w8a16", 1.0),
         "w4a16": _packed("w4a16", 0.5),
     }

@@ -28,8 +28,8 @@ class TileFit:
 
     tiles: tuple[Tile, ...]
     splits: tuple[int, ...]
-    step_count: int
-    """Elements of ``k`` in a pipeline stage."""
+    step_bytes: int
+    """Of a row of activations in a pipeline stage."""
     launch_s: float
     start_cycles: float
     """From a CTA's start to its first product."""
@@ -102,7 +102,7 @@ TENSOR: Final = TileFit(
         Tile(16, 32, 8),
     ),
     splits=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
-    step_count=32,
+    step_bytes=64,
     launch_s=2.769 * US,
     start_cycles=347.4,
     end_cycles=155.9,
@@ -143,7 +143,7 @@ INT8: Final = TileFit(
         Tile(32, 128, 3),
     ),
     splits=(1, 2, 3, 4, 5, 6, 7),
-    step_count=64,
+    step_bytes=64,
     launch_s=8.049 * US,
     start_cycles=441.9,
     end_cycles=187.2,
@@ -182,7 +182,7 @@ PACKED8: Final = TileFit(
         Tile(16, 128, 3),
     ),
     splits=(1, 2, 3, 4, 5, 6, 7),
-    step_count=32,
+    step_bytes=64,
     launch_s=8.929 * US,
     start_cycles=329.4,
     end_cycles=210.6,
@@ -221,7 +221,7 @@ PACKED4: Final = TileFit(
         Tile(16, 128, 3),
     ),
     splits=(1, 2, 3, 4, 5, 6, 7),
-    step_count=32,
+    step_bytes=64,
     launch_s=8.367 * US,
     start_cycles=43.51,
     end_cycles=210.6,
@@ -264,7 +264,7 @@ ORDINARY: Final = TileFit(
         Tile(32, 32, 4),
     ),
     splits=(1, 2, 4, 8, 16),
-    step_count=8,
+    step_bytes=32,
     launch_s=2.698 * US,
     start_cycles=8528.0,
     end_cycles=152.5,
@@ -294,7 +294,7 @@ ORDINARY: Final = TileFit(
 ORDINARY_BATCHED: Final = TileFit(
     tiles=(Tile(128, 128, 2),),
     splits=(1,),
-    step_count=8,
+    step_bytes=32,
     launch_s=2.698 * US,
     start_cycles=1087.0,
     end_cycles=191.2,

@@ -283,14 +283,14 @@ def _ways(fit: TileFit) -> Ways:
     )
 
 
-def _depth(k: int, ways: Ways, step: int) -> Floats:
+def _depth(k: int, ways: Ways, step: float) -> Floats:
     """Elements of ``k`` that a CTA goes over, in whole steps."""
     return np.ceil(np.ceil(k / ways.split) / step) * step
 
 
 def _allowed(product: Product, ways: Ways, fit: TileFit) -> NDArray[np.bool_]:
     """Whether a split leaves every CTA enough to do."""
-    depth = _depth(product.k, ways, fit.step_count)
+    depth = _depth(product.k, ways, fit.step_bytes / product.number.activation_bytes)
     thick = (depth >= SHALLOW) & (depth * (ways.split - 1) < product.k)
     return np.asarray((ways.split == 1) | thick)
 
@@ -299,7 +299,8 @@ def _timed(work: Work, ways: Ways) -> Timed:
     """Time each way of doing a product."""
     product, machine, fit = work.product, work.machine, work.fit
     number = product.number
-    depth = _depth(product.k, ways, fit.step_count)
+    step = fit.step_bytes / number.activation_bytes
+    depth = _depth(product.k, ways, step)
     ctas = np.ceil(product.m / ways.rows) * np.ceil(product.n / ways.columns)
     ctas *= product.batch * ways.split
     fed = ways.rows * number.activation_bytes + ways.columns * product.weight_element_bytes
@@ -310,7 +311,7 @@ def _timed(work: Work, ways: Ways) -> Timed:
     drawn = fit.l2_busy_bytes_per_cycle * busy + fit.l2_alone_bytes_per_cycle * (1.0 - busy)
     feed = fed * depth / (drawn * machine.l2_ratio * work.aligned)
     one = np.maximum(math, feed)
-    alone = depth * (fit.step_cycles / fit.step_count)
+    alone = depth * (fit.step_cycles / step)
     ends = fit.start_cycles + fit.end_cycles
     store = ways.area * np.where(ways.split > 1, 4.0, number.result_bytes)
     store /= fit.store_bytes_per_cycle

@@ -86,3 +86,30 @@ class TestAlgorithms:
 def test_refusals(arguments, options, named):
     with pytest.raises(ValueError, match=named):
         conv.estimate(*arguments, **options)
+
+
+def resnet50_convolutions():
+    """Filters of ResNet-50: channels in and out, side, size, stride."""
+    yield 3, 64, 224, 7, 2
+    side, before = 56, 64
+    for count, inner, outer in ((3, 64, 256), (4, 128, 512), (6, 256, 1024), (3, 512, 2048)):
+        for block in range(count):
+            stride = 2 if block == 0 and inner > 64 else 1
+            yield before, inner, side, 1, 1
+            yield inner, inner, side, 3, stride
+            yield inner, outer, side // stride, 1, 1
+            if block == 0:
+                yield before, outer, side, 1, stride
+            side, before = side // stride, outer
+
+
+@pytest.mark.parametrize(("batch", "images_per_s"), [(32, 13_333), (64, 14_141), (256, 15_440)])
+def test_resnet50_is_as_a_fused_runtime_runs_it(batch, images_per_s):
+    """AITemplate on an A100-SXM4-40GB; pooling and the classifier are the few percent left."""
+    total_s = sum(
+        conv.estimate(
+            batch, cin, cout, side, ksize=ksize, stride=stride, chip="a100-sxm4-40gb"
+        ).time_s
+        for cin, cout, side, ksize, stride in resnet50_convolutions()
+    )
+    assert 0.85 < total_s * images_per_s / batch < 1.05
