@@ -31,7 +31,7 @@ setup: $(STAMPS)/native  ## make .venv and build the native core; quick when up 
 # NVIDIA's packages, under NVIDIA's own terms: docs/licences.md.  CLIENTS= leaves them out of the
 # tests, which then skip what needs them.
 # JAX lives apart: XLA would take the ptxas that comes with nvcc's package.
-CLIENTS ?= compiler $(STAMPS)/clients $(STAMPS)/pycuda $(STAMPS)/jax
+CLIENTS ?= compiler $(STAMPS)/clients $(STAMPS)/pycuda $(STAMPS)/jax $(STAMPS)/node-clients
 CLOUD ?= $(STAMPS)/cloud-test
 cloud: $(CLOUD)  ## install what the cloud needs, and its tests
 clients: $(CLIENTS)  ## install the client libraries that the tests run
@@ -81,6 +81,7 @@ lock: $(STAMPS)/dev  ## pin the newest allowed versions into requirements/*.txt;
 	  -o requirements/plan.txt
 	$(LOCK) --upgrade -c requirements/dev.txt pyproject.toml --extra pycuda -o requirements/pycuda.txt
 	$(LOCK) --upgrade pyproject.toml --extra jax -o requirements/jax.txt
+	$(LOCK) --upgrade pyproject.toml --extra node-clients -o requirements/node-clients.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench -o requirements/bench.txt
 	$(LOCK) --upgrade pyproject.toml --extra bench-tensor -o requirements/bench-tensor.txt
 
@@ -114,7 +115,7 @@ $(STAMPS)/native: $(STAMPS)/package $(NATIVE)
 	@touch $@
 
 # Each further lock holds the base one's versions too, so the order does not matter.
-$(addprefix $(STAMPS)/,dev nvcc cuda-python clients cloud cloud-test \
+$(addprefix $(STAMPS)/,dev nvcc cuda-python clients node-clients cloud cloud-test \
     plan bench bench-tensor): $(STAMPS)/%: requirements/%.txt | $(STAMPS)/base
 	$(BIN)/python $(LOCKED) requirements/$*.txt
 	@touch $@

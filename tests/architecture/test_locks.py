@@ -24,6 +24,7 @@ EXTRA_OF_LOCK = {
     "cuda-python": ("cuda-python", "nvrtc"),
     "dev": ("dev", "test"),
     "jax": ("jax",),
+    "node-clients": ("node-clients",),
     "nvcc": ("nvcc",),
     "plan": ("onnx", "plan"),
     "pycuda": ("pycuda",),
