@@ -115,6 +115,15 @@ class TestMig:
         for name in ("GR_ENGINE_ACTIVE", "DRAM_ACTIVE", "PIPE_TENSOR_ACTIVE"):
             assert of(found, f"PROF_{name}", **labels) == [0]
 
+    def test_an_instance_without_a_device_has_them_too(self, smi):
+        smi("-mig", "1", "-i", "2")
+        smi("mig", "-cgi", "5")
+        found = series(exporter.metrics())
+        labels = {"gpu": 2, "GPU_I_PROFILE": "4g.20gb", "GPU_I_ID": 1}
+        assert of(found, "DEV_FB_FREE", **labels) == [19968]
+        assert of(found, "DEV_FB_USED", **labels) == [0]
+        assert of(found, "PROF_GR_ENGINE_ACTIVE", **labels) == [0]
+
     def test_what_adds_up_is_told_once(self, found):
         for name in ("DEV_POWER_USAGE", "DEV_TOTAL_ENERGY_CONSUMPTION"):
             assert len(of(found, name, gpu=0)) == 1

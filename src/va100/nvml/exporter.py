@@ -7,14 +7,17 @@ NVML, and what profiling tells of instances from the node's state, as DCGM asks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from va100.errors import NvmlError
 from va100.nvml import structs
 from va100.nvml.client import Nvml
+from va100.nvml.instances import MigGpu
 from va100.nvml.readings import MEMORY, SM, Gpu, MigDevice, gpus
 from va100.nvml.smi.text import mebibytes
 from va100.spec.mig import COMPUTE_SLICES, MEMORY_SLICES
+from va100.units import MIB
 
 Number = int | float
 Labels = tuple[tuple[str, str], ...]
@@ -38,7 +41,9 @@ class Instance(NamedTuple):
 
     id: int
     profile: str
-    device: MigDevice
+    memory_bytes: int
+    device: MigDevice | None
+    """None: it holds no compute instance, and nobody uses it."""
 
 
 Read = Callable[[Part], Number | None]
@@ -59,7 +64,12 @@ class Metric(NamedTuple):
 
 
 def _used(part: Part) -> structs.Memory:
-    return part.instance.device.memory if part.instance else part.gpu.memory
+    if part.instance is None:
+        return part.gpu.memory
+    if part.instance.device is None:
+        total = part.instance.memory_bytes
+        return structs.Memory(total=total, free=total)
+    return part.instance.device.memory
 
 
 def _links(part: Part) -> Number:
@@ -297,13 +307,13 @@ def scrape(nvml: Nvml, told: Mapping[str, Any], host: str) -> str:
 def _parts(gpu: Gpu, told: Mapping[str, Any]) -> Iterator[Part]:
     of_gpu: Mapping[str, Any] = told["gpus"][gpu.index]
     yield Part(gpu, of_gpu)
-    seen: set[int] = set()
-    profiles = {one["id"]: one["profile"] for one in of_gpu["gpu_instances"]}
-    for device in gpu.mig_devices:
-        number = device.gpu_instance
-        if number not in seen and number in profiles:
-            seen.add(number)
-            yield Part(gpu, of_gpu, Instance(number, profiles[number], device))
+    if not of_gpu["gpu_instances"]:
+        return
+    devices = {device.gpu_instance: device for device in gpu.mig_devices}
+    sizes = {profile.id: profile.memory_mib * MIB for profile in MigGpu(gpu).profiles}
+    for one in sorted(of_gpu["gpu_instances"], key=itemgetter("id")):
+        number, size = one["id"], sizes.get(one["profile_id"], 0)
+        yield Part(gpu, of_gpu, Instance(number, one["profile"], size, devices.get(number)))
 
 
 def _family(metric: Metric, parts: Sequence[Part], host: str, driver: str) -> str:
