@@ -79,11 +79,14 @@ MEASURED: Final = (
     *MOE.values(),
 )
 
-OTHER_CHIP_RATIO: Final = 0.35
-"""Least error allowed for on GPUs of which only headlines are known.  Assumed."""
 
+def band_s(time_s: float, family: Family, least_ratio: float = 0.0) -> tuple[float, float]:
+    """Least and most seconds, nine times of ten; an error is relative to the measured time.
 
-def band_s(time_s: float, family: Family, *, calibrated: bool) -> tuple[float, float]:
-    """Least and most seconds, nine times of ten; an error is relative to the measured time."""
-    ratio = family.within_ratio if calibrated else max(family.within_ratio, OTHER_CHIP_RATIO)
+    Parameters
+    ----------
+    least_ratio : float
+        Error to allow for at least, on chips that the family was not measured on.
+    """
+    ratio = max(family.within_ratio, least_ratio)
     return time_s / (1.0 + ratio), time_s / (1.0 - ratio)

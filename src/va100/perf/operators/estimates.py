@@ -125,7 +125,7 @@ def filled(
         "time_s": found.time_s,
         "energy_j": found.energy_j,
         "bound": found.bound.value,
-        "band": band_s(found.time_s, family, calibrated=basis is Basis.CALIBRATED),
+        "band": band_s(found.time_s, family, chip.least_error_ratio),
         "basis": basis,
         "chip": chip.name,
         "clock_hz": found.clock_hz,

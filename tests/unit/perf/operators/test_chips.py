@@ -27,6 +27,8 @@ def test_a_slice_holds_its_share(profile):
     whole = find_chip("a100-sxm4-80gb")
     part = find_chip(f"a100-sxm4-80gb:{profile.name}")
     assert part.sm_count == profile.sm_count
+    assert part.basis is Basis.MODEL
+    assert part.least_error_ratio > whole.least_error_ratio == 0.0
     assert part.memory_bytes == profile.memory_bytes
     assert part.dram_bytes_per_s == whole.dram_bytes_per_s * profile.memory_slice_count / 8
     for unit, peak in part.peak_flop_per_s.items():
