@@ -28,6 +28,7 @@ class Runtime:
     name: str
     text: str
     product_ratio: float
+    conv_ratio: float
     stream_ratio: float
     passes_forward: float
     passes_backward: float
@@ -52,11 +53,12 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 name="framework",
                 text="PyTorch or TensorFlow with mixed precision, cuDNN, channels last",
                 product_ratio=1.05,
+                conv_ratio=1.5,
                 stream_ratio=1.0,
                 passes_forward=2.5,
                 passes_backward=4.0,
                 score_passes=3.0,
-                wide_ratio=1.4,
+                wide_ratio=1.45,
                 narrow_ratio=1.0,
                 tf32_ratio=1.2,
                 host_kernel_s=26 * US,
@@ -67,6 +69,7 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
                 name="compiled",
                 text="PyTorch with torch.compile: element-wise work fused, one CUDA graph",
                 product_ratio=1.0,
+                conv_ratio=1.3,
                 stream_ratio=0.5,
                 passes_forward=2.0,
                 passes_backward=3.0,
@@ -81,13 +84,14 @@ RUNTIMES: Final[Mapping[str, Runtime]] = MappingProxyType(
             Runtime(
                 name="tensorrt",
                 text="TensorRT: fused, one CUDA graph",
-                product_ratio=0.68,
+                product_ratio=0.9,
+                conv_ratio=0.92,
                 stream_ratio=1.0,
                 passes_forward=0.0,
                 passes_backward=0.0,
                 score_passes=1.0,
                 wide_ratio=1.0,
-                narrow_ratio=0.63,
+                narrow_ratio=0.66,
                 tf32_ratio=1.0,
                 host_kernel_s=0.0,
                 step_s=0.05 * MS,
@@ -263,7 +267,7 @@ def _kept_forward(
     except ValueError as error:
         raise PlanError(str(error), hint="choose another precision or machine") from error
     by_width = {4: runtime.wide_ratio, 1: runtime.narrow_ratio}
-    ratio = runtime.product_ratio * by_width.get(each, 1.0)
+    ratio = runtime.conv_ratio * by_width.get(each, 1.0)
     return Cost(convolved.time_s, convolved.energy_j, operator.flop_count * batch, 1).scaled(ratio)
 
 
