@@ -74,13 +74,21 @@ for line in sys.stdin:
         do("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
         rounds = ctypes.c_uint32(int(words[1]))
         slots = (ctypes.c_void_p * 2)(*[ctypes.addressof(x) for x in (pointer, rounds)])
-        print("working", flush=True)
+        if words[2] == "timed":
+            events = [ctypes.c_void_p(), ctypes.c_void_p()]
+            for event in events:
+                do("cuEventCreate", ctypes.byref(event), 0)
+            do("cuEventRecord", events[0], None)
+        else:
+            print("working", flush=True)
         while True:
             do("cuLaunchKernel", function, 216, 1, 1, 256, 1, 1, 0, None, slots, None)
-            if words[2] == "once":
+            if words[2] == "timed":
                 break
+        do("cuEventRecord", events[1], None)
         do("cuCtxSynchronize")
-        print("done", flush=True)
+        ms = ctypes.c_float(); do("cuEventElapsedTime", ctypes.byref(ms), *events)
+        print(ms.value, flush=True)
 '''
 
 
@@ -236,6 +244,15 @@ class TestSlices:
             total, sms, bus_bits, l2, engines = map(int, program.first[4:])
         assert total == 4864 << 20
         assert (sms, bus_bits, l2, engines) == (14, 640, 5 << 20, 1)
+
+    def test_predicted_times_are_the_slice_s(self, nvml, slices):
+        times = []
+        for variables in ({"CUDA_VISIBLE_DEVICES": slices[2]}, {"VA100_NODE": "sxm-a100-40gb"}):
+            with Program(**variables) as program:
+                assert program.ask(f"alloc {1 << 20}") == "0"
+                times.append(float(program.ask("work 2000 timed")))
+        # 216 CTAs of 256 threads: at once on 108 SMs, in two waves on 14.
+        assert times[0] > 4 * times[1]
 
     def test_two_slices_named_are_one_seen(self, nvml, slices):
         with Program(CUDA_VISIBLE_DEVICES=f"{slices[1]},{slices[2]}") as program:

@@ -7,6 +7,7 @@ composition root, which hands it in.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from va100 import errors
 from va100.driver import linking
 from va100.driver.checked import Keep, checked_module
 from va100.driver.names import short_name
+from va100.driver.seen import seen_chip
 from va100.gpu.arena import Arena
 from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
@@ -286,11 +288,16 @@ class Backend:
 
     # ---------------------------------------------------------- price and explain
 
+    @functools.cached_property
+    def seen(self) -> ChipSpec:
+        """The chip, or the slice of it that the process has; asked once something was launched."""
+        return seen_chip(self.chip)
+
     def estimate(self, record: LaunchRecord) -> KernelEstimate:
         """What an A100 would take for a finished launch."""
         return estimate(
             self.counters(record), config_of(record), self.variants[record.variant_id].resources,
-            self.chip, kernel=self.kernels[record.compiler_id].title,
+            self.seen, kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
 
     def counters(self, record: LaunchRecord) -> Counters:
