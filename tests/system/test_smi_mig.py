@@ -85,6 +85,28 @@ class TestLife:
             "Successfully destroyed GPU instance ID  2 from GPU  0"
         ]
 
+    @pytest.mark.parametrize(
+        ("wishes", "ids"),
+        [
+            ("19,14,5", [13, 5, 1]),
+            ("9,19,14,19", [2, 7, 4, 8]),
+            ("14,19,19,19,19,19", [5, 13, 7, 8, 9, 10]),
+            ("9,9", [2, 1]),
+            ("9,5", [2, 1]),
+        ],
+    )
+    def test_numbers_are_those_of_published_transcripts(self, smi, wishes, ids):
+        lines = smi("mig", "-cgi", wishes).lines
+        assert [int(line.partition("instance ID")[2].split()[0]) for line in lines] == ids
+
+    def test_double_memory_leaves_no_room(self, smi):
+        result = smi("mig", "-cgi", "15,15,15,15,19")
+        assert result.status == 23
+        assert len(result.lines) == 6
+        assert result.lines[4] == (
+            "Unable to create a GPU instance on GPU  0 using profile 19: Insufficient Resources"
+        )
+
     def test_without_permission(self, smi):
         store.inject("box", 0, "no-permission", "nvmlDeviceCreateGpuInstance")
         assert smi("mig", "-cgi", "19")[:] == (
