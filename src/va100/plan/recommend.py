@@ -171,9 +171,17 @@ def _described(document: Mapping[str, Any], path: Path) -> Recommender:
         for key, value in document.items()
     }
     values.setdefault("name", path.stem)
-    whole = [*values.get("rows", ()), values.get("dim", 0), *values.get("top", (1,))]
+    lists = [
+        values.get(key, default) for key, default in (("rows", ()), ("top", (1,)), ("bottom", ()))
+    ]
+    if not all(isinstance(part, tuple) for part in lists):
+        raise PlanError(f"{path}: rows, bottom and top are lists", hint="such as [512, 256, 1]")
+    whole = [*(n for part in lists for n in part), values.get("dim", 0), values.get("pooling", 1)]
+    whole.append(
+        values.get("numerical", 13) + 1 if isinstance(values.get("numerical", 13), int) else 0
+    )
     if not values.get("rows") or not all(isinstance(n, int) and n > 0 for n in whole):
-        raise PlanError(f"{path}: rows, dim and top are whole numbers above 0", hint="correct it")
+        raise PlanError(f"{path}: sizes are whole numbers above 0", hint="correct the file")
     return Recommender(**values)
 
 

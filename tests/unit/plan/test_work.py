@@ -65,7 +65,17 @@ class TestRecommenders:
         assert one.parts_s["exchange"] == 0 < eight.parts_s["exchange"]
         assert 1 < eight.records_per_s / one.records_per_s < 8
 
-    @pytest.mark.parametrize("text", ["dim: 4\n", "rows: [1, x]\ndim: 4\n", "tables: 3\n"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "dim: 4\n",
+            "rows: [1, x]\ndim: 4\n",
+            "tables: 3\n",
+            "rows: 3\ndim: 4\n",
+            "rows: [3]\ndim: 4\npooling: no\n",
+            "rows: [3]\ndim: 4\nnumerical: x\n",
+        ],
+    )
     def test_refuses_files_that_describe_none(self, text, tmp_path):
         path = tmp_path / "m.yaml"
         path.write_text(text)

@@ -90,10 +90,37 @@ def _plain(document: Mapping[str, Any], where: str) -> Transformer:
     values.setdefault("kv_heads", values["heads"])
     values.setdefault("head_dim", values["hidden"] // values["heads"])
     values.setdefault("ffn", 4 * values["hidden"])
-    for name, kind in (("experts", Experts), ("latent", Latent)):
-        if isinstance(values.get(name), Mapping):
-            values[name] = kind(**values[name])
+    _check_types(values, where)
     try:
+        for name, kind in (("experts", Experts), ("latent", Latent)):
+            if isinstance(values.get(name), Mapping):
+                _check_types(values[name], f"{where}: {name}")
+                values[name] = kind(**values[name])
         return Transformer(**values)
     except (TypeError, ValueError) as error:
         raise PlanError(f"{where}: {error}", hint="see docs/planning.md for the form") from error
+
+
+_WORDS: Final = frozenset(("name",))
+_MAPS: Final = frozenset(("experts", "latent"))
+_FLAGS: Final = frozenset(
+    entry.name for kind in (Transformer, Experts) for entry in fields(kind) if entry.type == "bool"
+)
+
+
+def _check_types(values: Mapping[str, Any], where: str) -> None:
+    """Refuse a value that is not of its field's kind: a truth value, a map, or a whole number."""
+    for name, value in values.items():
+        if name in _WORDS:
+            continue
+        if name in _MAPS:
+            good, wanted = value is None or isinstance(value, Mapping), "a map"
+        elif name in _FLAGS:
+            good, wanted = isinstance(value, bool), "true or false"
+        else:
+            good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            wanted = "a whole number"
+        if not good:
+            raise PlanError(
+                f"{where}: {name} is {value!r}, expected {wanted}", hint="correct the file"
+            )
