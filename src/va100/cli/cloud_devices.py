@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,8 @@ def devices(settings: Settings, assignment: Assignment, home: str, here: Path) -
     found |= {"VA100_HOME": f"{home}/{_FOLDER}", "VA100_NODE": kind}
     shutil.rmtree(here / _FOLDER, ignore_errors=True)
     if assignment.shape.is_slice:
-        _cut(assignment, kind, here)
+        ready = _cut_once(settings.cache_dir / "slices", assignment, kind)
+        shutil.copytree(ready, here / _FOLDER)
     else:
         found["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in range(count))
     return found
@@ -76,19 +78,33 @@ def node_kind(model: str, count: int) -> str:
     return min(fitting, key=lambda kind: len(kind.seats)).name
 
 
-def _cut(assignment: Assignment, kind: str, here: Path) -> None:
-    """Make the node's only GPU instance, where the assignment says."""
+def _cut_once(cache: Path, assignment: Assignment, kind: str) -> Path:
+    """A node whose only GPU instance is where the assignment says, made once and kept.
+
+    It is made anew when the native core was built anew, since that may lay state out otherwise.
+    """
+    part = f"{assignment.shape.profile}:{assignment.place.start}"
+    built = (NATIVE_DIR / "libnvidia-ml.so.1").stat().st_mtime_ns
+    ready = cache / f"{kind}-{part.replace(':', '-at-')}-{built:x}"
+    if ready.is_dir():
+        return ready
+    cache.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=cache))
     variables = {
-        "VA100_HOME": str(here / _FOLDER),
+        "VA100_HOME": str(draft),
         "VA100_NODE": kind,
         "LD_LIBRARY_PATH": str(NATIVE_DIR),
         "PATH": os.defpath,
         "VA100_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    part = f"{assignment.shape.profile}:{assignment.place.start}"
     _run(["-mig", "1"], variables)
     _run(["mig", "-cgi", part, "-C"], variables)
+    try:
+        draft.rename(ready)
+    except OSError:  # another worker was quicker
+        shutil.rmtree(draft, ignore_errors=True)
+    return ready
 
 
 def _run(words: Sequence[str], variables: Mapping[str, str]) -> None:

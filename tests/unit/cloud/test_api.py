@@ -40,11 +40,17 @@ def site(tmp_path):
     site.context.database.close()
 
 
+_MADE = []
+
+
 @pytest.fixture
 def app(site):
-    app = create_app(site, version="test", dispatch=False)
-    add_console(app)
-    return app
+    """One application for all tests, since it takes long to make; each has a site of its own."""
+    if not _MADE:
+        _MADE.append(create_app(site, version="test", dispatch=False, per_s=1e6, burst=1e6))
+        add_console(_MADE[0])
+    _MADE[0].state.site = site
+    return _MADE[0]
 
 
 @pytest.fixture

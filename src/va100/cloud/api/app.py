@@ -18,7 +18,7 @@ from va100.cloud.api import (
     instance_routes,
     operator_routes,
 )
-from va100.cloud.api.access import RateLimiter
+from va100.cloud.api.access import RateLimiter, SiteOf
 from va100.cloud.api.exposition import exposition
 from va100.cloud.api.problems import MEDIA_TYPE, add_handlers, problem
 from va100.cloud.api.schemas import ProblemView
@@ -91,26 +91,26 @@ def create_app(
     app.state.anonymous_limiter = RateLimiter(time.monotonic, per_s, burst)
     for module in (account_routes, instance_routes, billing_routes, operator_routes):
         app.include_router(module.ROUTER, prefix="/v1")
-    _add_status_routes(app, site)
+    _add_status_routes(app)
     add_handlers(app)
     _add_guards(app)
     return app
 
 
-def _add_status_routes(app: FastAPI, site: Site) -> None:
+def _add_status_routes(app: FastAPI) -> None:
     @app.get("/healthz", include_in_schema=False)
     def healthz() -> PlainTextResponse:
         return PlainTextResponse("ok\n")
 
     @app.get("/readyz", include_in_schema=False)
-    def readyz() -> Response:
+    def readyz(site: SiteOf) -> Response:
         current, newest = site.context.database.revision()
         if current != newest:
             return problem(503, f"the tables are at {current}, not {newest}")
         return PlainTextResponse("ok\n")
 
     @app.get("/metrics", include_in_schema=False)
-    def metrics() -> PlainTextResponse:
+    def metrics(site: SiteOf) -> PlainTextResponse:
         return PlainTextResponse(
             exposition(site), media_type="text/plain; version=0.0.4; charset=utf-8"
         )

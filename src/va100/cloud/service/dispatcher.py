@@ -46,6 +46,7 @@ LOG: Final = logging.getLogger("va100.cloud.dispatcher")
 _LOCK: Final = "dispatcher"
 _LOCK_S: Final = 15
 _GRACE_S: Final = 5.0
+_LAUNCHING_S: Final = 3.0
 
 
 class NotLeading(Exception):
@@ -116,6 +117,9 @@ class Dispatcher:
             lock = work.get(LockRecord, name=_LOCK)
             if lock is None or (lock.owner, lock.term) != (self.owner, self.term):
                 raise NotLeading
+            if lock.until_s - self.context.clock() < _LOCK_S / 2:  # a tick may take long
+                renewed = {"until_s": self.context.clock() + _LOCK_S}
+                work.change(LockRecord, renewed, name=_LOCK, term=self.term)
             yield work
 
     # ------------------------------------------------------------ how instances stand
@@ -125,8 +129,11 @@ class Dispatcher:
             placed = work.all(InstanceRecord, state__in=list(PLACED))
             drivers = {node.name: node.driver for node in work.all(NodeRecord)}
             trusted = {t.id for t in work.all(TenantRecord, trusted=True)}
+        begun = self.context.clock()
         # Lenders are paused, and those who leave are told, before anyone new begins.
-        for instance in sorted(placed, key=lambda one: one.state == State.STARTING):
+        for instance in sorted(placed, key=lambda one: (one.state == State.STARTING, one.id)):
+            if instance.state == State.STARTING and self.context.clock() - begun > _LAUNCHING_S:
+                break  # the rest of them in the next tick: others should not wait for it
             driver = self.drivers.get(drivers.get(instance.node, ""))
             if driver is None and instance.state != State.STOPPING:
                 continue  # its node is another site's, or is gone: an operator deletes it
@@ -147,12 +154,13 @@ class Dispatcher:
             else:
                 driver.stop(instance.id, grace_s=_GRACE_S)
         elif instance.state == State.STARTING:
-            if status.phase is Phase.ABSENT:
+            was_there = status.phase is not Phase.ABSENT
+            if not was_there:
                 self._launch(instance, driver, trusted=trusted)
                 status = driver.status(instance.id, instance.generation)
             if status.phase in (Phase.RUNNING, Phase.EXITED):
                 self._now_runs(instance)
-            elif self._is_slow(instance):
+            elif was_there and self._is_slow(instance):
                 self._failed_start(instance, "it did not start in time")
         elif gone:
             self._gone(instance, status)
@@ -186,6 +194,10 @@ class Dispatcher:
             )
         except (Va100Error, OSError) as error:
             self._failed_start(instance, str(error))
+            return
+        with self._work() as work:  # from now on it can be slow
+            values = {"placed_s": self.context.now_s()}
+            work.change(InstanceRecord, values, id=instance.id, state=State.STARTING)
 
     def _failed_start(self, instance: InstanceRecord, problem: str) -> None:
         """A start that came to nothing: the place is let go, and tried anew a few times."""
