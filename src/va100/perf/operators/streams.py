@@ -89,6 +89,8 @@ def _dram_s(stream: Stream, chip: Chip) -> float:
 
 def missed_ratio(footprint_bytes: float, chip: Chip) -> float:
     """Share of a footprint that L2 does not hold when the same data come again."""
-    if footprint_bytes <= 0.0:
-        return 0.0
-    return float(1.0 / (1.0 + (WARM_RATIO * chip.l2_bytes / footprint_bytes) ** 6))
+    room_bytes = WARM_RATIO * chip.l2_bytes
+    if footprint_bytes <= room_bytes:
+        held = (footprint_bytes / room_bytes) ** 6
+        return float(held / (1.0 + held))
+    return float(1.0 / (1.0 + (room_bytes / footprint_bytes) ** 6))
