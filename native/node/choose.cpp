@@ -64,7 +64,8 @@ std::unique_ptr<Store> open_plain(const std::string &model, int count) {
     return store;
   if (refusal.why == Refusal::kBadLayout) // of an older version: nothing of value is in it
     Store::remove(path, true);
-  if (!Store::create(path, wish) || refusal.why == Refusal::kExists)
+  const Refusal made = Store::create(path, wish);
+  if (!made || made.why == Refusal::kExists) // another process may just have been first
     store = Store::open(path, &refusal);
   return store ? std::move(store) : Store::in_memory(wish);
 }

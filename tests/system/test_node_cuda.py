@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -176,6 +177,20 @@ def test_memory_is_told_and_nothing_is_left_of_who_is_killed(nvml):
         assert program.ask("free") == "0"
         assert nvml.memory(gpu).used == idle + found.used - (1 << 30)
         program.kill()
+        assert nvml.processes(gpu) == []
+        assert nvml.memory(gpu).used == idle
+
+
+def test_killed_at_random_points_nothing_is_left(nvml, full):
+    gpu = nvml.gpu()
+    idle, rng = nvml.memory(gpu).used, random.Random(11)
+    for _ in range(200 if full else 5):
+        with Program() as program:
+            for _ in range(rng.randrange(4)):
+                program.process.stdin.write(f"alloc {rng.randrange(1, 1 << 30)}\n")
+            program.process.stdin.flush()
+            for _ in range(rng.randrange(100)):
+                nvml.processes(gpu)  # while it comes up and allocates
         assert nvml.processes(gpu) == []
         assert nvml.memory(gpu).used == idle
 
