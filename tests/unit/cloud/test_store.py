@@ -19,9 +19,11 @@ pytest.importorskip("argon2", reason="the extra `cloud` is not installed")
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from tests.unit.cloud.fleets import SXM
 from tests.unit.cloud.sites import Clock, PlayedDriver, join, make_site, numbered, settle
 from va100.cloud.ledger import Entry, Kind
-from va100.cloud.records import EntryRecord, InstanceRecord, TenantRecord
+from va100.cloud.prices import MICRO
+from va100.cloud.records import EntryRecord, InstanceRecord, NodeRecord, TenantRecord
 from va100.cloud.service.billing import post
 from va100.cloud.service.checkup import check_site
 from va100.cloud.service.instances import Wish
@@ -55,11 +57,11 @@ def postgres():
          "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"],
         **quiet, **as_other,
     )  # fmt: skip
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        subprocess.run(["sleep", "0.05"], check=True)
+    ready = [str(Path(initdb).with_name("pg_isready")), "-h", "127.0.0.1", "-p", str(port)]
+    for _ in range(400):
+        if subprocess.run(ready, check=False, **quiet).returncode == 0:
+            break
+        subprocess.run(["sleep", "0.1"], check=True)
     yield f"postgresql+psycopg://va100@127.0.0.1:{port}/postgres"
     server.terminate()
     server.wait(timeout=30)
@@ -157,17 +159,25 @@ def test_a_charge_is_entered_once(database):
         assert work.count(EntryRecord) == 1
 
 
-def test_many_at_once_lose_nothing(url):
+def test_many_at_once_lose_nothing(url, full):
     """Launches from several threads while another dispatches: each has one place and one meter."""
     clock, driver = Clock(), PlayedDriver()
-    first = make_site(url=url, clock=clock, driver=driver)
+    people = 50 if full else 4
+    nodes = [
+        NodeRecord(name=f"n{n}", model=SXM, gpu_count=8, islands=[], driver="played")
+        for n in range(4)
+    ]
+    first = make_site(url=url, clock=clock, driver=driver, nodes=nodes)
     ann = join(first, "ann")
+    limits = {"limit_eighths": 1000, "most_instances": 1000, "most_disk_gib": 10_000}
+    first.operators.set_tenant(ann, ann.tenant, limits)
+    first.billing.top_up(ann, 5_000 * MICRO, "enough")
     problems = []
 
     def launch(number):
         site = make_site(url=url, clock=clock, driver=driver, token=numbered(10**9 * (number + 1)))
         try:
-            for turn in range(3):
+            for turn in range(4):
                 wish = Wish(gpu="sxm80:1g.10gb", name=f"i{number}-{turn}")
                 site.instances.launch(ann, wish, once=f"{number}-{turn}")
                 site.instances.launch(ann, wish, once=f"{number}-{turn}")
@@ -176,7 +186,7 @@ def test_many_at_once_lose_nothing(url):
         finally:
             site.context.database.close()
 
-    threads = [threading.Thread(target=launch, args=(n,)) for n in range(4)]
+    threads = [threading.Thread(target=launch, args=(n,)) for n in range(people)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -185,9 +195,10 @@ def test_many_at_once_lose_nothing(url):
         thread.join()
     settle(first)
     assert problems == []
-    found = first.instances.of_tenant(ann, limit=200)
-    assert [one.state for one in found] == ["running"] * 12
-    assert len({(one.gpus[0], one.start) for one in found}) == 12
+    found = first.instances.of_tenant(ann, limit=1000)
+    assert [one.state for one in found] == ["running"] * (4 * people)
+    assert len({(one.node, one.gpus[0], one.start) for one in found}) == 4 * people
+    assert len(driver.launched) == 4 * people
     checks = check_site(first.context.database, clock())
     assert all(good for _, good, _ in checks), checks
     first.context.database.close()
