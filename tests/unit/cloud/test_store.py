@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="the extra `cloud` is not installed")
 pytest.importorskip("alembic", reason="the extra `cloud` is not installed")
 pytest.importorskip("argon2", reason="the extra `cloud` is not installed")
+pytest.importorskip("psycopg", reason="the extra `cloud` is not installed")
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -57,15 +58,26 @@ def postgres():
          "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"],
         **quiet, **as_other,
     )  # fmt: skip
-    ready = [str(Path(initdb).with_name("pg_isready")), "-h", "127.0.0.1", "-p", str(port)]
+    url = f"postgresql+psycopg://va100@127.0.0.1:{port}/postgres"
+    try:
+        wait_for(url)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for(url):
+    """Wait until a database answers."""
     for _ in range(400):
-        if subprocess.run(ready, check=False, **quiet).returncode == 0:
-            break
-        subprocess.run(["sleep", "0.1"], check=True)
-    yield f"postgresql+psycopg://va100@127.0.0.1:{port}/postgres"
-    server.terminate()
-    server.wait(timeout=30)
-    shutil.rmtree(folder, ignore_errors=True)
+        try:
+            Database(url).close()
+        except SetupError:
+            subprocess.run(["sleep", "0.1"], check=True)
+        else:
+            return
+    raise AssertionError(f"{url} does not answer")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -73,7 +85,6 @@ def url(request, tmp_path):
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/cloud.db"
         return
-    pytest.importorskip("psycopg", reason="the extra `cloud` is not installed")
     found = request.getfixturevalue("postgres")
     if found is None:
         pytest.skip("no PostgreSQL to start: no initdb")
