@@ -1393,7 +1393,12 @@ VA_NVML nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnabl
 }
 VA_NVML nvmlReturn_t nvmlDeviceGetPgpuMetadataString(void) { return va::nvml::unsupported("nvmlDeviceGetPgpuMetadataString"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetPlatformInfo(void) { return va::nvml::unsupported("nvmlDeviceGetPlatformInfo"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetSamples(void) { return va::nvml::unsupported("nvmlDeviceGetSamples"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType, unsigned int *sampleCount, nvmlSample_t *samples) {
+  return va::nvml::guarded("nvmlDeviceGetSamples", [&]() -> nvmlReturn_t {
+    if (!sampleCount) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetSamples(device, type, lastSeenTimeStamp, sampleValType, sampleCount, samples);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial, unsigned int length) {
   return va::nvml::guarded("nvmlDeviceGetSerial", [&]() -> nvmlReturn_t {
     if (!serial) return NVML_ERROR_INVALID_ARGUMENT;

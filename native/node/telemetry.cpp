@@ -150,7 +150,8 @@ Sum sum_of(const Store &store, int device, uint64_t at_ns) {
     sum.energy_nj += t.energy_nj;
     if (t.since && t.since < at_ns) {
       sum.energy_nj += nanojoules(t.mw, at_ns - t.since);
-      const_cast<DeviceUse &>(use).seen_ns.store(at_ns);
+      if (use.seen_ns.load() < at_ns)
+        const_cast<DeviceUse &>(use).seen_ns.store(at_ns);
       sum.runs = true;
       sum.now_mw += t.mw;
       sum.mhz = std::min(sum.mhz, use.active_mhz.load());

@@ -194,6 +194,24 @@ class TestAnswers:
         assert nvml.code(name, nvml.gpu(), 1215, ctypes.byref(count), clocks) == INSUFFICIENT_SIZE
         assert count.value == 81
 
+    def test_samples_are_of_the_last_moments_in_order(self, nvml):
+        class Sample(ctypes.Structure):
+            _fields_ = [("stamp", ctypes.c_uint64), ("value", ctypes.c_uint64)]
+
+        gpu, kind, count = nvml.gpu(), ctypes.c_uint(), ctypes.c_uint()
+        name, since = "nvmlDeviceGetSamples", ctypes.c_uint64(0)
+        nvml.call(name, gpu, 0, since, ctypes.byref(kind), ctypes.byref(count), None)
+        samples = (Sample * count.value)()
+        nvml.call(name, gpu, 0, since, ctypes.byref(kind), ctypes.byref(count), samples)
+        stamps = [sample.stamp for sample in samples[: count.value]]
+        assert count.value > 4
+        assert stamps == sorted(set(stamps))
+        idle_mw = round(A100_SXM4_40GB.measured.idle_w * 1000)
+        assert {sample.value for sample in samples[: count.value]} == {idle_mw}
+        later = ctypes.c_uint64(stamps[-1] + 10**9)
+        arguments = (later, ctypes.byref(kind), ctypes.byref(count), samples)
+        assert nvml.code(name, gpu, 0, *arguments) == NOT_FOUND
+
     def test_limits_are_kept(self, nvml):
         gpu = nvml.gpu()
         assert nvml.code("nvmlDeviceSetPowerManagementLimit", gpu, 99_000) == INVALID
