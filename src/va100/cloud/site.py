@@ -95,6 +95,7 @@ def open_site(database: Database, drivers: Mapping[str, Driver], setting: Settin
     context = Context(database, setting.clock, setting.token, setting.options)
     templates = read_templates([SHIPPED, *setting.template_folders])
     with database.work() as work:
+        work.serialise("site")  # several workers may begin at once
         priced = {price.item for price in work.all(PriceRecord)}
         for price in default_prices():
             if price.item not in priced:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -63,7 +64,7 @@ def postgres():
         wait_for(url)
         yield url
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # do not wait for connections
         server.wait(timeout=30)
         shutil.rmtree(folder, ignore_errors=True)
 
