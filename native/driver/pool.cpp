@@ -93,6 +93,16 @@ void shrink(Pool &pool, uint64_t bytes) {
   note_slack(pool);
 }
 
+// Give back what is held past the threshold, but for the rest of a chunk that is in use.
+void settle(Pool &pool) {
+  const std::lock_guard<std::mutex> lock(pool.mutex);
+  if (pool.reserved <= pool.release_threshold)
+    return;
+  const uint64_t kept = std::max(pool.release_threshold, round_up(pool.used, kChunk));
+  hold(pool, std::min(pool.reserved, kept));
+  note_slack(pool);
+}
+
 std::set<CUmemoryPool> pools_with_slack() {
   Pools &all = pools();
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -333,8 +343,7 @@ void settle_pools() {
     return;
   for (const CUmemoryPool handle : pools_with_slack())
     if (Pool *const pool = driver().pools.find(handle))
-      if (pool->reserved > pool->release_threshold)
-        shrink(*pool, std::max(pool->release_threshold, round_up(pool->used, kChunk)));
+      settle(*pool);
 }
 
 bool empty_pools(int region) {
