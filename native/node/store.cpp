@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <mutex>
 #include <pthread.h>
 #include <sys/file.h>
@@ -95,6 +96,7 @@ std::unique_ptr<Store> Store::map(int fd, const std::string &path, Refusal *refu
   std::unique_ptr<Store> store(new Store);
   store->file_ = static_cast<File *>(at);
   store->path_ = path;
+  store->inode_ = info.st_ino;
   store->restart_if_rebooted();
   return store;
 }
@@ -215,16 +217,34 @@ void Store::restart_if_rebooted() {
 
 // ---- who is alive
 
+// One description of each liveness file for as long as the process lives: closing any of them would
+// give up this process's own locks.  A file that was made anew under its name gets another.
+static int liveness_file(const std::string &path) {
+  struct Known {
+    dev_t device;
+    ino_t file;
+    int fd;
+  };
+  static std::mutex *const mutex = new std::mutex;
+  static auto *const known = new std::map<std::string, Known>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  struct stat info{};
+  const auto found = known->find(path);
+  if (found != known->end() && !stat(path.c_str(), &info) &&
+      info.st_dev == found->second.device && info.st_ino == found->second.file)
+    return found->second.fd;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd >= 0 && !fstat(fd, &info))
+    (*known)[path] = Known{info.st_dev, info.st_ino, fd};
+  return fd;
+}
+
 int Store::liveness() const {
   int fd = alive_fd_.load(std::memory_order_acquire);
   if (fd >= 0 || path_.empty())
     return fd;
-  fd = ::open((path_ + ".alive").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  int none = -1;
-  if (fd >= 0 && !alive_fd_.compare_exchange_strong(none, fd)) {
-    // Two threads at once: keep both open, since closing one would drop locks of this process.
-    return none;
-  }
+  fd = liveness_file(path_ + ".alive");
+  alive_fd_.store(fd);
   return fd;
 }
 

@@ -48,6 +48,10 @@ public:
   File &file() { return *file_; }
   const File &file() const { return *file_; }
   const std::string &path() const { return path_; }
+  // Whether both are one file, rather than one made anew under the other's name.
+  bool is_same(const Store &other) const {
+    return !path_.empty() && path_ == other.path_ && inode_ == other.inode_;
+  }
   bool chosen() const { return chosen_; } // by name, rather than the one that everybody has
   void set_chosen(bool chosen) { chosen_ = chosen; }
 
@@ -88,6 +92,7 @@ private:
 
   File *file_ = nullptr;
   std::string path_; // empty: in memory
+  uint64_t inode_ = 0;
   bool chosen_ = false;
   mutable std::atomic<int> alive_fd_{-1};
   std::atomic<int> own_slot_{-1};

@@ -131,8 +131,11 @@ nvmlReturn_t start() {
     std::fprintf(stderr, "va100: %s\n", refusal.text.c_str());
     return NVML_ERROR_DRIVER_NOT_LOADED;
   }
-  // The one before stays: another thread may still read it.
-  g_store.store(opened.release(), std::memory_order_release);
+  // The one before stays, since another thread may still read it, and is used again if it can be.
+  static Store *last = nullptr;
+  if (!last || !last->is_same(*opened))
+    last = opened.release();
+  g_store.store(last, std::memory_order_release);
   return NVML_SUCCESS;
 }
 

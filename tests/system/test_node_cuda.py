@@ -69,6 +69,10 @@ for line in sys.stdin:
         room = ctypes.c_size_t()
         do("cuMemGetInfo_v2", ctypes.byref(room), ctypes.byref(total))
         print(room.value, flush=True)
+    elif words[0] == "copy":
+        size = ctypes.c_size_t(int(words[1]))
+        print(cuda.cuMemcpyHtoD_v2(pointer, ctypes.create_string_buffer(size.value), size),
+              flush=True)
     elif words[0] == "work":
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         do("cuModuleLoadData", ctypes.byref(module), PTX)
@@ -227,6 +231,63 @@ def test_readings_follow_work(nvml):
     assert nvml.number("nvmlDeviceGetClockInfo", gpu, 1) == 210
     after = nvml.number("nvmlDeviceGetTotalEnergyConsumption", gpu, kind=ctypes.c_uint64)
     assert after > before
+
+
+def pcie_received(nvml, gpu):
+    class Field(ctypes.Structure):
+        _fields_ = [
+            ("number", ctypes.c_uint),
+            ("scope", ctypes.c_uint),
+            ("stamp", ctypes.c_int64),
+            ("latency", ctypes.c_int64),
+            ("type", ctypes.c_uint),
+            ("code", ctypes.c_int),
+            ("value", ctypes.c_uint64),
+        ]
+
+    field = Field(number=198)
+    nvml.call("nvmlDeviceGetFieldValues", gpu, 1, ctypes.byref(field))
+    assert field.code == 0
+    return field.value
+
+
+def test_bytes_over_pcie_are_counted_and_kept(nvml):
+    gpu = nvml.gpu()
+    assert pcie_received(nvml, gpu) == 0
+    with Program() as program:
+        assert program.ask(f"alloc {8 << 20}") == "0"
+        assert program.ask(f"copy {8 << 20}") == "0"
+        assert pcie_received(nvml, gpu) == 8 << 20
+    assert pcie_received(nvml, gpu) == 8 << 20
+    assert pcie_received(nvml, nvml.gpu(1)) == 0
+
+
+def test_accounting_tells_of_who_is_gone(nvml):
+    class Stats(ctypes.Structure):
+        _fields_ = [
+            ("gpu", ctypes.c_uint),
+            ("memory", ctypes.c_uint),
+            ("most_bytes", ctypes.c_uint64),
+            ("ms", ctypes.c_uint64),
+            ("started_us", ctypes.c_uint64),
+            ("running", ctypes.c_uint),
+            ("reserved", ctypes.c_uint * 5),
+        ]
+
+    gpu, stats = nvml.gpu(), Stats()
+    nvml.call("nvmlDeviceSetAccountingMode", gpu, 1)
+    with Program() as program:
+        assert program.ask(f"alloc {1 << 30}") == "0"
+        assert program.ask("free") == "0"
+        nvml.call("nvmlDeviceGetAccountingStats", gpu, program.pid, ctypes.byref(stats))
+        assert stats.running
+    pids, count = (ctypes.c_uint * 64)(), ctypes.c_uint(64)
+    nvml.call("nvmlDeviceGetAccountingPids", gpu, ctypes.byref(count), pids)
+    assert list(pids[: count.value]) == [program.pid]
+    nvml.call("nvmlDeviceGetAccountingStats", gpu, program.pid, ctypes.byref(stats))
+    assert not stats.running
+    assert stats.most_bytes >= 1 << 30
+    assert stats.started_us > 0
 
 
 class TestSlices:

@@ -113,6 +113,20 @@ class TestMaking:
         with pytest.raises(NodeError, match="holds no node"):
             store.describe("box")
 
+    def test_looking_often_keeps_no_more_files_open(self, home):
+        store.create_kind("box", KINDS[0])
+        store.describe("box")
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            store.describe("box")
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    def test_a_node_made_anew_under_its_name_is_watched_anew(self, home):
+        for _ in range(3):
+            store.create_kind("box", KINDS[0])
+            assert store.describe("box")["gpus"][0]["processes"] == []
+            store.delete("box")
+
 
 class TestWishes:
     def write(self, home, text, name="wish.json"):

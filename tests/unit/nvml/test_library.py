@@ -106,6 +106,16 @@ assert library.nvmlShutdown() == {UNINITIALIZED}
         nvml.call("nvmlShutdown")
         assert nvml.number("nvmlDeviceGetCount_v2") == 8
 
+    def test_starting_again_and_again_maps_the_node_once(self, nvml):
+        def mappings():
+            return Path("/proc/self/maps").read_text("utf-8").count(".node")
+
+        before = mappings()
+        for _ in range(10):
+            nvml.call("nvmlShutdown")
+            nvml.call("nvmlInit_v2")
+        assert mappings() == before
+
     @pytest.mark.parametrize(
         ("name", "length"),
         [
