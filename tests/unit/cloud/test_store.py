@@ -216,6 +216,23 @@ def test_many_at_once_lose_nothing(url, full):
     first.context.database.close()
 
 
+def test_a_lost_connection_is_made_anew(url):
+    site = make_site(url=url)
+    ann = join(site, "ann")
+    site.instances.launch(ann, Wish(gpu="sxm80:1g.10gb", name="one"))
+    if not site.context.database.is_sqlite:
+        other = Database(url)
+        with other.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where pid <> pg_backend_pid() and datname = current_database()"
+            )
+        other.close()
+    settle(site)
+    assert site.instances.show(ann, "one").state == "running"
+    site.context.database.close()
+
+
 @pytest.mark.parametrize(
     "url", ["nonsense", "sqlite:////proc/none/x.db", "mysql://a:b@127.0.0.1/x"]
 )
