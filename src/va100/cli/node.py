@@ -161,7 +161,7 @@ def _print_gpu(gpu: Mapping[str, Any]) -> None:
     used = sum(p["used_bytes"] for p in gpu["processes"])
     print(
         f"GPU {gpu['index']}: {gpu['name']}  {gpu['bus_id']}  {gpu['uuid']}\n"
-        f"  {used / MIB:.0f} of {gpu['memory_bytes'] / GIB:.0f} GiB in MiB used, "
+        f"  {used / MIB:.0f} MiB of {gpu['memory_bytes'] / GIB:.0f} GiB used, "
         f"{gpu['busy_percent']} % busy, {gpu['power_w']:.1f} of {gpu['power_limit_w']:.0f} W, "
         f"{gpu['energy_j']:.1f} J, {gpu['sm_clock_hz'] / 1e6:.0f} MHz, {gpu['gpu_c']:.0f} C, "
         f"MIG {_mode(gpu)}"
