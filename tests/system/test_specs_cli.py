@@ -84,7 +84,7 @@ class TestShow:
     def test_all_of_it(self, capsys):
         assert run("--all", "--json") == 0
         data = json.loads(capsys.readouterr().out)
-        assert len(data["models"]) == 17
+        assert len(data["models"]) == 18
         assert len(data["mig"]) == 19
         assert data["clouds"][0]["prices"][0]["date"] == "2026-09-25"
         assert run("--all") == 0
