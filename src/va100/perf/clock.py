@@ -24,6 +24,8 @@ def at_clock(chip: ChipSpec, clock_hz: float) -> ChipSpec:
             f"{chip.name} runs at {least / 1e6:g} to {most / 1e6:g} MHz, not at "
             f"{clock_hz / 1e6:g} MHz; clocks are given in Hz"
         )
+    if clock_hz == most:
+        return chip
     ratio = clock_hz / most
     measured = chip.measured
     return replace(

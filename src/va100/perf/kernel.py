@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 
 from va100.errors import OutOfResources
 from va100.perf import latency, memory, pipes
@@ -67,11 +68,6 @@ OVERLAP_EXPONENT = 4.0
 """How well memory, SMs and waiting overlap: the norm their times are added in, where 1 would be one
 after the other and infinity perfect overlap.  Where memory and multiply-adds take equally long, an
 A100 reached 84 % of both (GPU-BENCHES, gpu-roofline), which is 2 to the power of -1/4."""
-
-
-_NO_ENERGY = EnergyEstimate(
-    energy_j=0.0, power_w=0.0, static_j=0.0, operation_j=0.0, memory_j=0.0, clock_hz=0.0
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,16 +135,28 @@ def estimate(  # noqa: PLR0913  a launch, its chip, and what it finds there
         raise _misfit(kernel, fit, config, resources, chip)
 
     counters = _merged(counters, resources.merged_load_ratio)
-
-    def run(clock: float) -> KernelEstimate:
-        there = at_clock(chip, clock)
-        timed = _timed(counters, config, resources, there, residency, (fit, launch_floor_s(chip)))
-        flow = memory.traffic(counters, there)
-        energy = kernel_energy(counters, flow, timed.duration_s, chip, clock)
-        return replace(timed, energy=energy)
-
+    work = _Work(
+        counters=counters,
+        flow=memory.traffic(counters, chip),
+        ctas=max(config.grid.size, 1),
+        residency=residency,
+        fit=fit,
+        assumed=_assumed(counters, resources, fit),
+    )
     wanted = float(chip.boost_clock_hz if clock_hz is None else clock_hz)
-    return _within_limit(run, wanted, chip)
+    return _within_limit(partial(_at, work, chip), wanted, chip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is to be timed, the same at every clock."""
+
+    counters: Counters
+    flow: memory.Traffic
+    ctas: int
+    residency: Residency
+    fit: Occupancy
+    assumed: tuple[str, ...]
 
 
 def _merged(counters: Counters, ratio: float) -> Counters:
@@ -190,33 +198,27 @@ def _within_limit(
     return run(chip.idle_clock_hz + slow * step_hz)
 
 
-def _timed(
-    counters: Counters,
-    config: LaunchConfig,
-    resources: KernelResources,
-    chip: ChipSpec,
-    residency: Residency,
-    fixed: tuple[Occupancy, float],
-) -> KernelEstimate:
-    """The time alone, at the clock that the chip says; the floor was measured at boost."""
-    fit, floor_s = fixed
-    ctas = max(config.grid.size, 1)
-    waves = ctas / (fit.ctas_per_sm * chip.sm_count)
+def _at(work: _Work, chip: ChipSpec, clock_hz: float) -> KernelEstimate:
+    """Time and energy at one clock; the floor was measured at boost."""
+    there = at_clock(chip, clock_hz)
+    waves = work.ctas / (work.fit.ctas_per_sm * chip.sm_count)
     parts = sorted(
-        (part for part in _parts(counters, ctas, waves, chip, residency) if part.duration_s > 0),
+        (part for part in _parts(work, waves, there) if part.duration_s > 0),
         key=lambda part: -part.duration_s,
     )
-    accesses = memory.access_cycles(memory.traffic(counters, chip)) * _busiest(ctas, chip)
-    together_s = _overlapped_s(parts, accesses / chip.boost_clock_hz)
+    accesses = memory.access_cycles(work.flow) * _busiest(work.ctas, chip)
+    together_s = _overlapped_s(parts, accesses / there.boost_clock_hz)
+    floor_s = launch_floor_s(chip)
+    duration_s = floor_s + together_s
     return KernelEstimate(
-        duration_s=floor_s + together_s,
+        duration_s=duration_s,
         floor_s=floor_s,
         bound_by=parts[0].bound if together_s > floor_s else Bound.LAUNCH,
-        occupancy=fit,
+        occupancy=work.fit,
         wave_count=waves,
         parts=tuple(parts),
-        assumed=_assumed(counters, resources, fit),
-        energy=_NO_ENERGY,
+        assumed=work.assumed,
+        energy=kernel_energy(work.counters, work.flow, duration_s, chip, clock_hz),
     )
 
 
@@ -228,13 +230,11 @@ def launch_floor_s(chip: ChipSpec) -> float:
     return chip.measured.graph_node_s - latency.shortest_cycles(chip) / chip.boost_clock_hz
 
 
-def _parts(
-    counters: Counters, ctas: int, waves: float, chip: ChipSpec, residency: Residency
-) -> list[Part]:
+def _parts(work: _Work, waves: float, chip: ChipSpec) -> list[Part]:
     """Time of every resource, as if it were the only one."""
+    counters, flow, residency = work.counters, work.flow, work.residency
     clock_hz = float(chip.boost_clock_hz)
-    busiest = _busiest(ctas, chip)
-    flow = memory.traffic(counters, chip)
+    busiest = _busiest(work.ctas, chip)
     path_cycles = latency.warp_cycles(counters, chip, residency)
     parts = [
         Part(bound=PIPE_BOUNDS[pipe], duration_s=_pipe_s(pipe, cycles * busiest, chip))
@@ -247,7 +247,7 @@ def _parts(
         Bound.LATENCY: path_cycles * -(-waves // 1),
     }
     parts += [Part(bound=bound, duration_s=cycles / clock_hz) for bound, cycles in on_sm.items()]
-    active_sm_count = min(ctas, chip.sm_count)
+    active_sm_count = min(work.ctas, chip.sm_count)
     on_chip = {
         Bound.DRAM: memory.dram_s(flow, chip, residency),
         Bound.L2: memory.l2_s(flow, active_sm_count, chip, clock_hz, residency),

@@ -24,10 +24,7 @@ def slice_of(chip: ChipSpec, profile: str) -> ChipSpec:
     ValueError
         The chip does not offer it; the message names what it offers.
     """
-    offered = {entry.name: entry for entry in mig.profiles(chip)}
-    found = offered.get(profile.lower())
-    if found is None:
-        raise ValueError(f"{chip.name} has no MIG profile {profile!r}; it has {', '.join(offered)}")
+    found = mig.profile_named(chip, profile)
     memory = found.memory_slice_count / mig.MEMORY_SLICES
     compute = found.sm_count / chip.sm_count
     measured = chip.measured

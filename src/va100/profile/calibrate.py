@@ -17,11 +17,11 @@ from va100.errors import SetupError
 from va100.perf.calibration import LEAST, MOST, Calibration, Predict, calibrated, left_out_errors
 from va100.perf.kernel import estimate
 from va100.profile.launch import Launch
-from va100.profile.quantities import counters_of
 from va100.profile.table import extent_text
+from va100.profile.whatif import launched
 from va100.spec.model import ChipSpec
 from va100.units import MS, NS, US, time_text
-from va100.work import Dim3, KernelResources, LaunchConfig
+from va100.work import Dim3
 
 TIME_COLUMNS: Final[Mapping[str, float]] = {
     "time_s": 1.0, "time_ms": MS, "time_us": US, "time_ns": NS,
@@ -201,13 +201,7 @@ def _launch_of(row: Measurement, launches: Sequence[Launch]) -> Launch:
 
 
 def _predictor(launch: Launch, chip: ChipSpec) -> Predict:
-    counters = counters_of(launch.counters)
-    config = LaunchConfig(grid=launch.grid, block=launch.block)
-    resources = KernelResources(
-        registers_per_thread=launch.registers,
-        static_shared_bytes=launch.shared_bytes,
-        local_bytes=launch.local_bytes,
-    )
+    counters, config, resources = launched(launch)
 
     def predict(factors: Calibration) -> float:
         return estimate(counters, config, resources, factors.applied(chip)).duration_s

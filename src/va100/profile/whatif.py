@@ -24,7 +24,7 @@ from va100.spec.a100 import MODELS
 from va100.spec.model import ChipSpec
 from va100.spec.names import find_models
 from va100.units import MHZ, energy_text, time_text
-from va100.work import KernelResources, LaunchConfig
+from va100.work import Counters, KernelResources, LaunchConfig
 
 _CLOCK: Final = re.compile(r"(\d+)\s*mhz", re.IGNORECASE)
 _WARM: Final = "warm"
@@ -66,7 +66,7 @@ def variations(words: Sequence[str], chip: ChipSpec) -> list[Variation]:
     """
     if words:
         return [_variation(word.strip(), chip) for word in words]
-    slices = [entry.name for entry in mig.profiles(chip) if not entry.name.endswith("+me")]
+    slices = [entry.name for entry in mig.profiles(chip) if not entry.media_extensions]
     return [
         *(Variation(name=model.name, chip=model) for model in MODELS),
         *(_variation(name, chip) for name in slices),
@@ -77,17 +77,14 @@ def variations(words: Sequence[str], chip: ChipSpec) -> list[Variation]:
 
 def what_if(launch: Launch, variation: Variation) -> Outcome:
     """Predict one launch under a variation."""
-    config = LaunchConfig(grid=launch.grid, block=launch.block)
-    resources = KernelResources(
-        registers_per_thread=launch.registers,
-        static_shared_bytes=launch.shared_bytes,
-        local_bytes=launch.local_bytes,
-    )
     try:
         found = estimate(
-            counters_of(launch.counters), config, resources, variation.chip,
-            residency=variation.residency, clock_hz=variation.clock_hz, kernel=launch.name,
-        )  # fmt: skip
+            *launched(launch),
+            variation.chip,
+            residency=variation.residency,
+            clock_hz=variation.clock_hz,
+            kernel=launch.name,
+        )
     except OutOfResources as error:
         return Outcome(variation=variation.name, time_s=None, energy_j=None, bound=str(error))
     return Outcome(
@@ -96,6 +93,17 @@ def what_if(launch: Launch, variation: Variation) -> Outcome:
         energy_j=found.energy.energy_j,
         bound=found.bound_by.value,
     )
+
+
+def launched(launch: Launch) -> tuple[Counters, LaunchConfig, KernelResources]:
+    """What the performance model needs to know of a launch to predict it anew."""
+    resources = KernelResources(
+        registers_per_thread=launch.registers,
+        static_shared_bytes=launch.shared_bytes,
+        local_bytes=launch.local_bytes,
+    )
+    config = LaunchConfig(grid=launch.grid, block=launch.block)
+    return counters_of(launch.counters), config, resources
 
 
 def whatif_text(launches: Sequence[Launch], places: Sequence[Variation]) -> str:

@@ -103,6 +103,21 @@ def profiles(chip: ChipSpec) -> tuple[MigProfileSpec, ...]:
     return _BY_MEMORY[chip.memory_bytes]
 
 
+def profile_named(chip: ChipSpec, name: str) -> MigProfileSpec:
+    """Find a profile by its name, in letters of either case.
+
+    Raises
+    ------
+    ValueError
+        The chip does not offer it; the message names what it offers.
+    """
+    offered = {profile.name: profile for profile in profiles(chip)}
+    found = offered.get(name.lower())
+    if found is None:
+        raise ValueError(f"{chip.name} has no MIG profile {name!r}; it has {', '.join(offered)}")
+    return found
+
+
 _BY_MEMORY: Final[Mapping[int, tuple[MigProfileSpec, ...]]] = MappingProxyType(
     {40 * 1024 * MIB: PROFILES_40GB, 80 * 1024 * MIB: PROFILES_80GB}
 )

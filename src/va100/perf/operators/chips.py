@@ -117,7 +117,7 @@ def find_chip(name: str) -> Chip:
         return whole
     if not isinstance(model, ChipSpec):
         raise ValueError(f"MIG slices of {model.name} are not known here, only an A100's")
-    return _slice(whole, model, _profile(model, profile))
+    return _slice(whole, model, mig.profile_named(model, profile))
 
 
 _REFERENCE: Final = A100_SXM4_80GB
@@ -210,14 +210,6 @@ def _energy_ratio(model: HeadlineSpec) -> float:
     spent = model.power_default_w * (1.0 - IDLE_RATIO)
     reference_spent = _REFERENCE.power_default_w - _REFERENCE.measured.idle_w
     return spent / fastest / (reference_spent / reference)
-
-
-def _profile(model: ChipSpec, name: str) -> MigProfileSpec:
-    offered = {profile.name: profile for profile in mig.profiles(model)}
-    found = offered.get(name.lower())
-    if found is None:
-        raise ValueError(f"{model.name} has no MIG profile {name!r}; it has {', '.join(offered)}")
-    return found
 
 
 def _slice(whole: Chip, model: ChipSpec, profile: MigProfileSpec) -> Chip:
