@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -24,6 +25,24 @@ constexpr uint64_t kMostBytes = 1ull << 30;  // what 32-bit distances reach, and
 // jmp *2(%rip), two bytes of padding, the address.
 constexpr uint8_t kJump[] = {0xff, 0x25, 0x02, 0, 0, 0, 0x90, 0x90};
 constexpr uint64_t kJumpBytes = 16;
+
+// Functions that code loaded later may call, by name.
+struct Provided {
+  std::mutex lock;
+  std::map<std::string, uint64_t> addresses;
+};
+
+Provided &all_provided() {
+  static auto *found = new Provided;  // not torn down: kernels may still run at exit
+  return *found;
+}
+
+uint64_t provided(const char *name) {
+  Provided &all = all_provided();
+  std::lock_guard<std::mutex> hold(all.lock);
+  auto found = all.addresses.find(name);
+  return found == all.addresses.end() ? 0 : found->second;
+}
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -129,6 +148,7 @@ class Linker {
       if (symbols_[i].st_shndx == SHN_UNDEF) {
         uint64_t address = va_exec_helper(name);
         if (!address && beside_) address = va_code_symbol(beside_, name);
+        if (!address) address = provided(name);
         if (!address) address = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, name));
         if (!address) return fail(std::string("nobody provides `") + name + "`");
         addresses_[i] = address;
@@ -280,6 +300,17 @@ uint64_t va_code_extent(const void *code, uint64_t *bytes) {
   const auto *c = static_cast<const va::Code *>(code);
   *bytes = c->bytes;
   return reinterpret_cast<uint64_t>(c->base);
+}
+
+int va_code_provide(const char *name, uint64_t address) {
+  try {
+    va::Provided &all = va::all_provided();
+    std::lock_guard<std::mutex> hold(all.lock);
+    all.addresses[name] = address;
+    return 1;
+  } catch (...) {
+    return 0;
+  }
 }
 
 uint64_t va_code_frame(const void *code) { return static_cast<const va::Code *>(code)->frame_bytes; }

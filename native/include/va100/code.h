@@ -7,11 +7,14 @@ extern "C" {
 #endif
 
 /* Link an ELF object for x86-64. What it calls is looked up among the native helpers, then in the
- * code `beside`, if any, then in the process. Returns a handle, or NULL and a reason. */
+ * code `beside`, if any, then among what is provided, then in the process. Returns a handle, or NULL and a reason. */
 VA_EXPORT void *va_code_load(const uint8_t *object, size_t bytes, const void *beside, char *reason,
                              size_t capacity);
 /* Address of a function the object defines; 0 when there is none. */
 VA_EXPORT uint64_t va_code_symbol(const void *code, const char *name);
+/* Let code that is loaded from now on call a function by name; it must stay where it is. Returns 0
+ * where there is no memory for the name. */
+VA_EXPORT int va_code_provide(const char *name, uint64_t address);
 /* Where the code lies, for those who look at it. */
 VA_EXPORT uint64_t va_code_extent(const void *code, uint64_t *bytes);
 /* Bytes of stack that its hungriest function takes. */

@@ -18,10 +18,13 @@ from typing import Final
 from va100.jit import frame
 from va100.jit.analysis import Analysis, Block
 from va100.jit.context import Context, Placement
+from va100.jit.emit import Predicate, Value
 from va100.jit.frame import Frame
 from va100.jit.function import FunctionWriter
+from va100.jit.outline import Outlines, Surroundings
 from va100.jit.symbols import Symbols
-from va100.ptx.isa.form import Family
+from va100.ptx.isa.form import Family, Operation
+from va100.ptx.program import Operand, Register
 
 DISPATCH: Final = -1
 ABOVE: Final = -2
@@ -33,8 +36,8 @@ PAST_RETURN: Final = 1 << 30
 CHUNK_INSTRUCTIONS: Final = 160
 CHUNK_BLOCKS: Final = 32
 """Where a converged chunk ends."""
-MASKED_INSTRUCTIONS: Final = 12
-MASKED_BLOCKS: Final = 3
+MASKED_INSTRUCTIONS: Final = 48
+MASKED_BLOCKS: Final = 12
 """Where a masked one does: lanes part in few places, and there is not much to gain by size."""
 _REGIONS: Final = 4
 """Slots of remembered allocations for the accesses of one masked instruction."""
@@ -84,7 +87,39 @@ class ChunkContext(Context):
     def place_as(self, name: str, *, scalar: bool, masked: bool | None = None) -> str:
         """Where a register is in the frame; both worlds share its vector form."""
         del masked
+        if not scalar and name in self.layout.passing:
+            return f"%at.{self.layout.passing[name]}"
         return f"%at.{(self.layout.scalars if scalar else self.layout.vectors)[name]}"
+
+    # What one masked instruction leaves to the next is in memory, not in LLVM's values: then the
+    # next can be a function of its own (:mod:`va100.jit.outline`).
+
+    def write(self, operand: Operand | None, value: Value) -> None:
+        """As in whole functions; registers of one block too have a place in the masked world."""
+        super().write(operand, value)
+        if self.masked and isinstance(operand, Register) and operand.name in self.layout.passing:
+            held = self.env[operand.name]
+            if isinstance(held, Value) and not _is_literal(held):
+                kind = f"<32 x i{held.shape.bits}>"
+                self.line(f"store {kind} {self.vector(held)}, ptr {self.place(operand.name)}")
+
+    def write_predicate(self, operand: Operand | None, predicate: Predicate) -> None:
+        """As :meth:`write`."""
+        super().write_predicate(operand, predicate)
+        if self.masked and isinstance(operand, Register) and operand.name in self.layout.passing:
+            mask = self.mask_of(predicate)
+            self.line(f"store i32 {mask}, ptr {self.place(operand.name)}")
+
+    def forget(self) -> None:
+        """Let what follows find registers in memory, but for those that are known numbers."""
+        self.env = {
+            name: Value(held.shape, base=held.base)
+            for name, held in self.env.items()
+            if isinstance(held, Value) and _is_literal(held)
+        }
+
+    def _is_kept(self, name: str) -> bool:
+        return super()._is_kept(name) or (self.masked and name in self.layout.passing)
 
     def new_region(self) -> int:
         """Masked chunks are written when they are needed, so theirs follow from the instruction.
@@ -117,6 +152,10 @@ def _accessing(analysis: Analysis) -> Mapping[int, int]:
     return {index: k for k, index in enumerate(found)}
 
 
+def _is_literal(value: Value) -> bool:
+    return value.shape.constant is not None and bool(value.base) and not value.base.startswith("%")
+
+
 class ChunkWriter(FunctionWriter):
     """Writes one function in chunks."""
 
@@ -129,6 +168,9 @@ class ChunkWriter(FunctionWriter):
         self.small = False
         self.counts.in_registers = False
         self.counts.by_call = True
+        self.outlines = Outlines()
+        self.called: set[str] = set()
+        """Bodies that the chunk at hand calls."""
         self.chunks = partition(self.blocks, CHUNK_INSTRUCTIONS, CHUNK_BLOCKS)
         self.masked_chunks = partition(self.blocks, MASKED_INSTRUCTIONS, MASKED_BLOCKS)
 
@@ -220,6 +262,33 @@ class ChunkWriter(FunctionWriter):
         c.label(self._masked_label(block))
         c.mask = c.block_mask = c.op(f"load i32, ptr %pend{block.index}")
 
+    def _write_instruction(self, operation: Operation) -> None:
+        c = self.c
+        if not c.masked:
+            super()._write_instruction(operation)
+            return
+        c.forget()
+        start = len(c.lines)
+        super()._write_instruction(operation)
+        found = None
+        if operation.opcode != "call":  # what calls give back is looked at after them
+            found = self.outlines.call(c.lines[start:], self._surroundings())
+            c.forget()
+        if found is not None:
+            symbol, line = found
+            c.lines[start:] = [line]
+            self.called.add(symbol)
+
+    def _surroundings(self) -> Surroundings:
+        c = self.c
+        masks = (c.mask, c.block_mask)
+        return Surroundings(
+            masks=frozenset(mask for mask in masks if mask is not None and mask.startswith("%")),
+            place_of=self._place_of,
+            known=self._definition,
+            declared=c.declared,
+        )
+
     # ---------------------------------------------------------- one chunk
 
     def _chunk(
@@ -232,6 +301,7 @@ class ChunkWriter(FunctionWriter):
         c = self.c
         c.begin_chunk()
         self.edges = {}
+        self.called = set()
         for block in blocks:
             write(block)
         self._write_edges()
@@ -239,9 +309,8 @@ class ChunkWriter(FunctionWriter):
         body, c.lines = c.lines, []
         body += self._stops(body, entries.values())
         start = [f"  switch i32 %code, label %nowhere [{cases}]", "nowhere:", "  unreachable"]
-        fields = [*c.field_lines, *c.cta_lines]
-        used = _used((*fields, *c.scratch, *body))
-        known = [*self._known_names(used), *c.scratch, *fields]
+        given, used = _needed((*c.scratch, *c.field_lines, *c.cta_lines), _used(body))
+        known = [*self._known_names(used), *given]
         head = f"define i32 @{symbol}(ptr noundef %w, ptr noalias noundef %s, i32 %code) #0 {{"
         return "\n".join([head, "entry:", *known, *start, *body, "}"])
 
@@ -269,20 +338,40 @@ class ChunkWriter(FunctionWriter):
 
     def _known_names(self, used: set[str]) -> list[str]:
         """Definitions of the names that stand for places in the frame."""
-        lines = []
-        for name, (kind, at) in _LOADED.items():
-            if name in used:
-                lines.append(f"  {name}.at = getelementptr i8, ptr %s, i64 {at}")
-                lines.append(f"  {name} = load {kind}, ptr {name}.at")
-        for name in sorted(used):
-            place = self._place_of(name)
-            if place is not None:
-                lines.append(f"  {name} = getelementptr i8, ptr %s, i64 {place}")
-            elif name.startswith("%arg."):
-                slot = f"{name}.at"
-                lines.append(f"  {slot} = getelementptr ptr, ptr %argv, i64 {name[5:]}")
-                lines.append(f"  {name} = load ptr, ptr {slot}")
-        return lines
+        loaded = [name for name in _LOADED if name in used]
+        others = sorted(used - _LOADED.keys())
+        return [
+            line for name in (*loaded, *others) for line in self._definition_at_start(name) or ()
+        ]
+
+    def _definition_at_start(self, name: str) -> list[str] | None:
+        """Lines that define a place, or what is loaded from one whose name stands for it."""
+        if name in _LOADED:
+            kind, at = _LOADED[name]
+            return [
+                f"  {name}.at = getelementptr i8, ptr %s, i64 {at}",
+                f"  {name} = load {kind}, ptr {name}.at",
+            ]
+        place = self._place_of(name)
+        if place is not None:
+            return [f"  {name} = getelementptr i8, ptr %s, i64 {place}"]
+        if name.startswith("%arg."):
+            slot = f"{name}.at"
+            return [
+                f"  {slot} = getelementptr ptr, ptr %argv, i64 {name[5:]}",
+                f"  {name} = load ptr, ptr {slot}",
+            ]
+        return None
+
+    def _definition(self, name: str) -> list[str] | None:
+        """As :meth:`_definition_at_start`, of what the function at hand begins with besides."""
+        found = self._definition_at_start(name)
+        if found is not None:
+            return found
+        c = self.c
+        lines = (*c.scratch, *c.field_lines, *c.cta_lines)
+        own = [line for line in lines if line.startswith((f"  {name} = ", f"  {name}.at = "))]
+        return own or None
 
     def _place_of(self, name: str) -> int | None:
         if name in _STATE:
@@ -299,6 +388,16 @@ def _used(lines: Iterable[str]) -> set[str]:
     if any(name.startswith("%arg.") for name in found):
         found.add("%argv")
     return found
+
+
+def _needed(lines: Sequence[str], used: set[str]) -> tuple[list[str], set[str]]:
+    """Of lines that define names by earlier ones: those that are used, and all that is then."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        if line.split(" = ", 1)[0].strip() in used:
+            kept.append(line)
+            used |= _used([line])
+    return kept[::-1], used
 
 
 def partition(blocks: Sequence[Block], instructions: int, most: int) -> list[tuple[Block, ...]]:

@@ -48,6 +48,12 @@ class MachineCode:
         return base, ctypes.string_at(base, size.value)
 
 
+def provide(symbol: str, address: int) -> None:
+    """Let code that is loaded from now on call a function, which must stay where it is."""
+    if not _functions().va_code_provide(symbol.encode(), address):
+        raise MemoryError(f"no memory for the name {symbol}")
+
+
 def _functions() -> ctypes.CDLL:
     lib = library()
     pointer = ctypes.c_void_p
@@ -61,4 +67,5 @@ def _functions() -> ctypes.CDLL:
     lib.va_code_frame.restype = ctypes.c_uint64
     lib.va_code_frame.argtypes = (pointer,)
     lib.va_code_free.argtypes = (pointer,)
+    lib.va_code_provide.argtypes = (ctypes.c_char_p, ctypes.c_uint64)
     return lib

@@ -18,6 +18,7 @@ from va100.jit.calls import indirect_dispatcher, words_of
 from va100.jit.chunks import CHUNK_INSTRUCTIONS, ChunkContext, ChunkWriter
 from va100.jit.clock import reads_time
 from va100.jit.context import Context, Placement
+from va100.jit.emit import MODULE_TAIL
 from va100.jit.function import FunctionWriter
 from va100.jit.parameters import flow_with_stack
 from va100.jit.shapes import register_parameters
@@ -31,13 +32,6 @@ from va100.work import Dim3
 
 _RECURSION_BYTES: Final = 65536
 """Local memory a thread gets when the call graph has a cycle."""
-
-_TAIL: Final = """
-attributes #0 = { nounwind "frame-pointer"="none" "no-trapping-math"="true" }
-!0 = !{}
-!1 = !{!"branch_weights", i32 1, i32 4000}
-!2 = !{!"branch_weights", i32 4000, i32 1}
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +303,7 @@ def write_kernel(
         declared["va_h_bad_call"] = "declare void @va_h_bad_call(ptr, i32, i64) cold"
     flags |= abi.FREES if "va_h_free" in declared else 0
     flags |= 0 if options.checked or options.observed or chunked else abi.GOES_ON
-    text = "\n\n".join([*declared.values(), *parts]) + _TAIL
+    text = "\n\n".join([*declared.values(), *parts]) + MODULE_TAIL
     if chunked:  # masked chunks are modules of their own, and call the same functions
         text = text.replace("define internal ", "define ")
     return KernelText(
@@ -349,9 +343,20 @@ def write_masked(writer: ChunkWriter, chunk: int) -> str:
     """LLVM text of a masked chunk; the one after the last is what is done when all lanes wait."""
     writer.c.declared = {}
     text = writer.stuck() if chunk == len(writer.masked_chunks) else writer.masked(chunk)
-    called = sorted(set(re.findall(r"@((?:func|indirect)\.\d+)", text)))
-    callees = [_CALLEES[name.partition(".")[0]].format(name) for name in called]
-    return "\n\n".join([*writer.c.declared.values(), *callees, text]) + _TAIL
+    called = sorted(set(_CALLED.findall(text)))
+    declared = [_declaration(writer, name) for name in called]
+    return "\n".join([*declared, text]) + MODULE_TAIL
+
+
+_CALLED: Final = re.compile(r"(?<!define i32 )@([A-Za-z_][\w.]*)")
+
+
+def _declaration(writer: ChunkWriter, name: str) -> str:
+    if name in writer.c.declared:
+        return writer.c.declared[name]
+    if name in writer.outlines.bodies:
+        return writer.outlines.bodies[name].declaration
+    return _CALLEES[name.partition(".")[0]].format(name)
 
 
 _CALLEES: Final = {

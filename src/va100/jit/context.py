@@ -300,12 +300,16 @@ class Context(Emitter):
             value = self.special(name, bits)
             if name.startswith(("%clock", "%globaltimer")):
                 return value  # the next reading is another one
-        elif name in self.analysis.invariant or name in self.analysis.stored:
+        elif self._is_kept(name):
             value = self._load_register(name)
         else:
             value = self.constant(constant(self.flow.registers[name].bits, 0))
         self.env[name] = value
         return value
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether a register that nobody holds is in its place."""
+        return name in self.analysis.invariant or name in self.analysis.stored
 
     def _load_register(self, name: str) -> Value:
         shape = self.shape_of(name)
@@ -321,7 +325,7 @@ class Context(Emitter):
         held = self.env.get(name)
         if isinstance(held, Predicate):
             return held
-        if name in self.analysis.invariant or name in self.analysis.stored:
+        if self._is_kept(name):
             if self.predicate_is_scalar(name):
                 found = Predicate(scalar=self.op(f"load i1, ptr {self.place(name)}"))
             else:

@@ -14,6 +14,13 @@ from typing import Final
 from va100.jit.lattice import Shape, uniform, varying
 from va100.work import WARP_SIZE
 
+MODULE_TAIL: Final = """
+attributes #0 = { nounwind "frame-pointer"="none" "no-trapping-math"="true" }
+!0 = !{}
+!1 = !{!"branch_weights", i32 1, i32 4000}
+!2 = !{!"branch_weights", i32 4000, i32 1}
+"""
+"""What a module's text ends with."""
 FLOAT_NAMES: Final = {16: "half", 32: "float", 64: "double"}
 _FLOAT_SUFFIX: Final = {16: "f16", 32: "f32", 64: "f64"}
 

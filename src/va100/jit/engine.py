@@ -44,6 +44,7 @@ from va100.jit.native import (
 from va100.jit.observed import (
     observed_counter_count,
 )
+from va100.jit.outlined import MaskedObject, load_missing
 from va100.jit.registers import estimate_registers
 from va100.jit.strata import strata
 from va100.jit.supply import Supply
@@ -447,19 +448,36 @@ class JitEngine:
         )
 
     def _masked(self, order: _Order, function: ChunkedFunction, chunk: int) -> bytes:
-        """The object of a masked chunk."""
+        """The object of a masked chunk, after what it calls."""
 
-        def make() -> bytes:
-            writer = self._writers.get((order.name, function.name))
-            if writer is None:
+        def writer() -> ChunkWriter:
+            key = order.name, function.name
+            if key not in self._writers:
                 layout = self.layout(order.module, order.kernel)
-                writer = chunk_writer(
+                self._writers[key] = chunk_writer(
                     order.module, layout, order.block, self._helpers, order.options, function
                 )
-                self._writers[order.name, function.name] = writer
-            return llvm.compile_object(write_masked(writer, chunk), 0, quickly=True)
+            return self._writers[key]
 
-        return self._kept(key_of(order.name, function.name, str(chunk)), make)
+        def make() -> bytes:
+            text = write_masked(writer(), chunk)
+            called = tuple(sorted(writer().called))
+            return MaskedObject(called, llvm.compile_object(text, 0, quickly=True)).pack()
+
+        def body(symbol: str) -> bytes:
+            bodies = writer().outlines.bodies
+            if symbol not in bodies:
+                write_masked(writer(), chunk)
+            return llvm.compile_object(bodies[symbol].text, 0)
+
+        found = MaskedObject.unpack(self._kept(key_of(order.name, function.name, str(chunk)), make))
+        load_missing(
+            found.symbols,
+            lambda s: self._kept(
+                key_of("body", generation(), llvm.identity(), s), partial(body, s)
+            ),
+        )
+        return found.object
 
     def fingerprint(self, module: PtxModule) -> str:
         """Hash of a module's text, computed once."""

@@ -8,13 +8,15 @@ native core (``native/exec/chunks.cpp``) reads the same layout from :meth:`Frame
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from va100.jit.analysis import Analysis
 from va100.jit.calls import words_of
 from va100.jit.lattice import Shape, signed_limits
+from va100.ptx import effects
 from va100.ptx.program import Variable
 from va100.ptx.types import PtxType, Space
 
@@ -44,6 +46,9 @@ class Frame:
     """Words of call parameters."""
     scalars: Mapping[str, int]
     vectors: Mapping[str, int]
+    passing: Mapping[str, int]
+    """Registers that do not outlive a block: where the masked world keeps them within it.  Blocks
+    share the room."""
     size_bytes: int
 
     def facts(self) -> bytes:
@@ -105,24 +110,62 @@ def lay_out_frame(analysis: Analysis, params: Mapping[str, Variable]) -> Frame:
         if variable.space is Space.PARAM:
             calls[key] = at
             at += 128 * words_of(variable)
-    scalars, vectors = {}, {}
+    scalars = {}
     for name in sorted(analysis.stored | analysis.invariant):
         kept = _kept_as_scalar(analysis, name)
         if kept:
             scalars[name] = at
             at += _SCALAR
-    at = _up(at, _LINE)
-    for name in sorted(analysis.stored - analysis.invariant):
-        vectors[name] = at
-        at += _up(_lanes_bytes(analysis, name), _LINE)
+    vectors, at = _side_by_side(
+        analysis, sorted(analysis.stored - analysis.invariant), _up(at, _LINE)
+    )
+    passing, at = _lay_out_passing(analysis, at)
     return Frame(
         analysis=analysis,
         pending=pending,
         calls=calls,
         scalars=scalars,
         vectors=vectors,
+        passing=passing,
         size_bytes=_up(at, _LINE),
     )
+
+
+def _lay_out_passing(analysis: Analysis, start: int) -> tuple[dict[str, int], int]:
+    """Places of registers that nobody keeps, and where they end; those of several blocks first."""
+    kept = analysis.stored | analysis.invariant
+    blocks = [
+        dict.fromkeys(
+            name
+            for k in range(b.start, b.end)
+            for name in _written(analysis, k)
+            if name not in kept
+        )
+        for b in analysis.blocks
+    ]
+    uses = Counter(name for names in blocks for name in names)
+    shared = [name for name, count in uses.items() if count > 1]
+    places, start = _side_by_side(analysis, shared, start)
+    end = start
+    for names in blocks:
+        own, own_end = _side_by_side(analysis, [n for n in names if uses[n] == 1], start)
+        places.update(own)
+        end = max(end, own_end)
+    return places, end
+
+
+def _side_by_side(analysis: Analysis, names: Iterable[str], at: int) -> tuple[dict[str, int], int]:
+    places = {}
+    for name in names:
+        places[name] = at
+        at += _up(_lanes_bytes(analysis, name), _LINE)
+    return places, at
+
+
+def _written(analysis: Analysis, index: int) -> tuple[str, ...]:
+    instruction, operation = analysis.flow.instructions[index], analysis.flow.operations[index]
+    carry = (effects.CARRY,) if effects.sets_carry(operation) else ()
+    return (*effects.writes(instruction, operation), *carry)
 
 
 def _kept_as_scalar(analysis: Analysis, name: str) -> bool:

@@ -12,8 +12,10 @@ from tests.helpers.engines import Loaded, load, pack
 from tests.helpers.kernels import kernel
 from va100 import errors
 from va100.gpu.arena import Arena
-from va100.jit import chunks, llvm
+from va100.jit import chunks, llvm, outlined
 from va100.jit.analysis import Block
+from va100.jit.cache import ObjectCache
+from va100.jit.code import MachineCode
 from va100.jit.engine import JitEngine
 
 LANES = 32
@@ -85,6 +87,36 @@ def test_chunks_are_kept_on_disk(parting: Loaded, compiled: list[str], tmp_path:
     assert len(compiled) == count
     # Lanes that part elsewhere than they did when it was compiled.
     assert _run(JitEngine(tmp_path, workers=1, chunks=True), parting, 0) == _want(0)
+
+
+_FORGOTTEN: list[dict[str, MachineCode]] = []
+
+
+def _forgetful() -> dict[str, MachineCode]:
+    """As a new process finds it; code that was loaded is still called and must stay."""
+    _FORGOTTEN.append({})
+    return _FORGOTTEN[-1]
+
+
+def test_functions_that_the_disk_lost_are_made_again(
+    parting: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Path] = []
+    put = ObjectCache.put
+
+    def note(self: ObjectCache, key: str, data: bytes) -> None:
+        kept.append(self._path(key))
+        put(self, key, data)
+
+    monkeypatch.setattr(ObjectCache, "put", note)
+    monkeypatch.setattr(outlined, "_LOADED", _forgetful())
+    assert _run(JitEngine(tmp_path, workers=1, chunks=True), parting, 9) == _want(9)
+    bodies = [path for path in kept if b"kernel." not in path.read_bytes()]
+    assert bodies
+    for path in bodies:
+        path.unlink()
+    monkeypatch.setattr(outlined, "_LOADED", _forgetful())
+    assert _run(JitEngine(tmp_path, workers=1, chunks=True), parting, 9) == _want(9)
 
 
 def test_a_chunk_that_cannot_be_compiled_is_a_fault(
