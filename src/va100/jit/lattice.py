@@ -110,7 +110,9 @@ def affine(
 ) -> Shape:
     """A base plus offsets; uniform when all offsets are zero."""
     base = uniform(bits, low, high, align)
-    offsets = tuple(wrap(v, bits) for v in offsets)
+    least, most = signed_limits(bits)
+    if min(offsets) < least or max(offsets) > most:
+        offsets = tuple(wrap(v, bits) for v in offsets)
     if len(offsets) != WARP_SIZE:
         raise ValueError(f"an affine value has {WARP_SIZE} offsets, not {len(offsets)}")
     return base if not any(offsets) else replace(base, offsets=offsets)
@@ -147,10 +149,11 @@ def add(a: Shape, b: Shape, sign: int = 1) -> Shape:
         return constant(a.bits, low)
     if not a.offsets and not b.offsets:
         return uniform(a.bits, low, high, align)
+    if not b.offsets:
+        return affine(a.bits, a.offsets, low, high, align)
     left = a.offsets or (0,) * WARP_SIZE
-    right = b.offsets or (0,) * WARP_SIZE
     return affine(
-        a.bits, tuple(x + sign * y for x, y in zip(left, right, strict=True)), low, high, align
+        a.bits, tuple(x + sign * y for x, y in zip(left, b.offsets, strict=True)), low, high, align
     )
 
 

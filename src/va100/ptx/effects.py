@@ -12,6 +12,7 @@ from va100.ptx.isa.form import Family, Operation
 from va100.ptx.program import (
     Address,
     CallArguments,
+    Immediate,
     Instruction,
     Not,
     Operand,
@@ -71,13 +72,22 @@ def writes(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers written, in operand order."""
     if not instruction.operands or not has_destination(operation):
         return ()
+    target = instruction.operands[0]
+    if type(target) is Register and operation.form.family is not Family.VIDEO:
+        return (target.name,)
     return tuple(_names(instruction.operands[0], operation))
 
 
 def reads(instruction: Instruction, operation: Operation) -> tuple[str, ...]:
     """Registers read, the guard included."""
     skip = 1 if has_destination(operation) else 0
-    names = [n for operand in instruction.operands[skip:] for n in _names(operand, operation)]
+    names: list[str] = []
+    is_plain = operation.form.family is not Family.VIDEO
+    for operand in instruction.operands[skip:]:
+        if is_plain and type(operand) is Register:  # most are; this runs for all, often
+            names.append(operand.name)
+        elif type(operand) is not Immediate and operand is not None:
+            names += _names(operand, operation)
     if instruction.guard is not None:
         names.append(instruction.guard.register)
     if operation.opcode in ("addc", "subc", "madc"):
