@@ -13,6 +13,7 @@ from va100.profile.quantities import quantities
 from va100.profile.reasons import band_text, energy_text, line_text, reasons, together, top_lines
 from va100.profile.report_schema import KernelGroup, LaunchReport
 from va100.profile.table import extent_text, table_text
+from va100.profile.totals import totals, totals_text
 from va100.spec.model import ChipSpec
 
 _MOST_KERNELS: Final = 12
@@ -30,6 +31,8 @@ def details_text(
     """Lay out launches, those alike together, in lines of at most ``width`` columns or so."""
     shown = replace(report, kernels=kernel_groups(launches))
     parts = [table_text(shown, width=width)]
+    if launches and len(launches) == sum(event.kind == "kernel" for event in report.events):
+        parts.append(totals_text(totals(launches, report.events, chip)))
     groups = sorted(together(launches).values(), key=lambda group: -_total_s(group))
     parts += [_kernel_text(group, metrics, chip) for group in groups[:_MOST_KERNELS]]
     rest = len(groups) - _MOST_KERNELS

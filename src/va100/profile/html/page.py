@@ -20,7 +20,9 @@ from va100.profile.quantities import quantities
 from va100.profile.reasons import band_text, energy_text, reasons, together
 from va100.profile.report_schema import LaunchReport
 from va100.profile.table import CAVEAT, extent_text
+from va100.profile.totals import card_energy_j, totals
 from va100.spec.model import ChipSpec
+from va100.units import energy_text as joules_text
 from va100.units import time_text
 
 _STYLE: Final = Path(__file__).with_name("style.css")
@@ -71,6 +73,9 @@ def _header(report: LaunchReport, launches: Sequence[Launch], chip: ChipSpec) ->
         ("launches", str(len(launches))),
         ("kernels", str(len(names))),
     ]
+    whole = totals(launches, report.events, chip)
+    if launches:
+        tiles.append(("energy of the card", joules_text(card_energy_j(whole))))
     if most:
         tiles.append((f"of it bound by {most}", f"{bounds[most] / total_s:.0%}"))
     return element(
