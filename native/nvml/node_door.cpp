@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "busy.h"
 #include "choose.h"
 #include "describe.h"
 #include "place.h"
@@ -95,4 +96,15 @@ VA_NODE int va100_node_inject(const char *name, int device, const char *what, co
     refusal = inject(*store, device, what, detail, count);
   put(refusal.text, to, room);
   return refusal.why;
+}
+
+// How long the GPUs of the node in a file were at work, in nanoseconds, and how many processes have
+// something running; the file may be anybody's.  0 where it is no node.
+VA_NODE int va100_node_work(const char *path, uint64_t *busy_ns, uint32_t *running) {
+  Work work;
+  if (!read_work(path, &work))
+    return 0;
+  *busy_ns = work.busy_ns;
+  *running = work.running;
+  return 1;
 }

@@ -61,6 +61,9 @@ def library() -> ctypes.CDLL:
     found.va100_node_delete.argtypes = [text, number, text, room]
     found.va100_node_reset.argtypes = [text, number, text, room]
     found.va100_node_inject.argtypes = [text, number, text, text, ctypes.c_long, text, room]
+    found.va100_node_work.argtypes = [
+        text, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32),
+    ]  # fmt: skip
     return found
 
 
@@ -161,6 +164,17 @@ def inject(name: str, device: int | None, what: str, detail: str = "", count: in
         name.encode(), index, what.encode(), detail.encode(), count, buffer, _ROOM
     )
     _require(code, buffer, name)
+
+
+def busy_ns(path: Path) -> int | None:
+    """How long the GPUs of the node in a file were at work ever, all together.
+
+    The file may belong to somebody who is not trusted: it is only read, and whatever is wrong with
+    it makes it no node, for which the answer is none.
+    """
+    busy, running = ctypes.c_uint64(), ctypes.c_uint32()
+    found = library().va100_node_work(str(path).encode(), ctypes.byref(busy), ctypes.byref(running))
+    return busy.value if found else None
 
 
 def _require(code: int, buffer: ctypes.Array[ctypes.c_char], name: str) -> None:
