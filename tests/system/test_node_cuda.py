@@ -73,18 +73,57 @@ def test_memory_is_told_and_nothing_is_left_of_who_is_killed(nvml):
         assert nvml.memory(gpu).used == idle
 
 
+def random_words(rng):
+    """What a program does before it is killed, or while it is."""
+    words = [f"alloc {rng.randrange(1, 1 << 30)}" for _ in range(rng.randrange(3))]
+    if words and rng.random() < 0.7:
+        words.append(f"copy {rng.randrange(1, 1 << 12)}")
+    if rng.random() < 0.7:
+        words += [
+            "alloc 1048576",
+            f"work {rng.randrange(1, 20_000)} {rng.choice(['timed', 'forever'])}",
+        ]
+    return words
+
+
+def random_slice(nvml, gpu, rng):
+    """An instance in which a program may run; its handles and UUID."""
+    profile, level = rng.choice([(19, 0), (14, 1), (9, 2), (5, 3)])
+    instance = nvml.create(gpu, profile)
+    compute = nvml.handle("nvmlGpuInstanceCreateComputeInstance", instance, level)
+    device = nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", gpu, 0)
+    return instance, compute, nvml.text("nvmlDeviceGetUUID", device)
+
+
 def test_killed_at_random_points_nothing_is_left(nvml, full):
-    gpu = nvml.gpu()
-    idle, rng = nvml.memory(gpu).used, random.Random(11)
-    for _ in range(200 if full else 5):
-        with Program() as program:
-            for _ in range(rng.randrange(4)):
-                program.process.stdin.write(f"alloc {rng.randrange(1, 1 << 30)}\n")
+    whole, divided = nvml.gpu(0), nvml.gpu(1)
+    assert nvml.set_mig(divided, 1) == 0
+    idle, rng = nvml.memory(whole).used, random.Random(11)
+    energy = 0
+    for _ in range(200 if full else 10):
+        in_slice = rng.random() < 0.5
+        instance, compute, uuid = random_slice(nvml, divided, rng)
+        with Program(CUDA_VISIBLE_DEVICES=uuid if in_slice else "0") as program:
+            words = random_words(rng)
+            program.process.stdin.write("".join(f"{word}\n" for word in words))
             program.process.stdin.flush()
-            for _ in range(rng.randrange(100)):
-                nvml.processes(gpu)  # while it comes up and allocates
-        assert nvml.processes(gpu) == []
-        assert nvml.memory(gpu).used == idle
+            for _ in range(rng.randrange(len(words) + 1)):
+                program.process.stdout.readline()
+            for _ in range(rng.randrange(3000)):
+                nvml.processes(divided if in_slice else whole)  # while it comes up and works
+        for gpu in (whole, divided):
+            assert nvml.processes(gpu) == []
+            assert nvml.memory(gpu).used == idle
+            assert nvml.number("nvmlDeviceGetClockInfo", gpu, 1) == 210
+        nvml.call("nvmlComputeInstanceDestroy", compute)
+        nvml.call("nvmlGpuInstanceDestroy", instance)
+        assert utilization(nvml, whole) == 0
+        before, energy = energy, _energy(nvml, whole)
+        assert energy >= before
+
+
+def _energy(nvml, gpu):
+    return nvml.number("nvmlDeviceGetTotalEnergyConsumption", gpu, kind=ctypes.c_uint64)
 
 
 def test_a_card_of_a_chosen_node_is_filled_by_all_together(nvml):
