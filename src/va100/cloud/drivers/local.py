@@ -59,9 +59,11 @@ class LocalDriver:
         *,
         limits: Limits | None = None,
         gpu_work_ns: Callable[[Path], int | None] = lambda home: None,
+        most_programs: int = MOST_PROGRAMS,
     ) -> None:
         self.limits = limits or Watched("nothing was tried")
         self._work_ns = gpu_work_ns
+        self.most_programs = most_programs
         self.root = root
         self.sandbox = sandbox
         self.devices = devices
@@ -117,7 +119,7 @@ class LocalDriver:
         most_bytes = host_memory_bytes() * 9 // 10
         return Bounds(
             memory_bytes=min(assignment.memory_bytes or most_bytes, most_bytes),
-            programs=MOST_PROGRAMS,
+            programs=self.most_programs,
             disk_bytes=assignment.disk_bytes,
             eighths=assignment.shape.eighths,
         )

@@ -126,7 +126,9 @@ class _Shim:
         def tell(text: str) -> None:
             write_whole(self.folder.parent / "trouble.json", {"text": text})
 
-        return Watch(Path(wanted["home"]), wanted, members, tell, time.monotonic).look
+        return Watch(
+            Path(wanted["home"]), wanted, members, tell, time.monotonic, time.process_time
+        ).look
 
     def _relay(
         self, child: subprocess.Popen[bytes], source: int, keys: int, log: Any,

@@ -37,6 +37,8 @@ class Watch:
         Programs of the instance, each time anew.
     tell : callable
         Takes what the instance ran into, for its tenant.
+    spent : callable
+        Processor time that looking has taken, in seconds.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Watch:
         members: Callable[[], Sequence[procfs.Program]],
         tell: Callable[[str], None],
         clock: Callable[[], float],
+        spent: Callable[[], float],
     ) -> None:
         self.home = home
         self.disk_bytes = int(order.get("disk_bytes", 0))
@@ -55,6 +58,7 @@ class Watch:
         self.members = members
         self.tell = tell
         self.clock = clock
+        self.spent = spent
         self.next_s = 0.0
         self.closed = False
 
@@ -63,11 +67,12 @@ class Watch:
         begun_s = self.clock()
         if begun_s < self.next_s:
             return
+        before_s = self.spent()
         if self.memory_bytes or self.programs:
             self._look_at_programs()
         if self.disk_bytes:
             self._look_at_disk()
-        took_s = self.clock() - begun_s
+        took_s = self.spent() - before_s
         self.next_s = begun_s + max(LEAST_PAUSE_S, _PAUSES_PER_LOOK * took_s)
 
     def _look_at_programs(self) -> None:
