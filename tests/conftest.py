@@ -5,6 +5,9 @@ Builders and comparisons are plain functions in ``tests/helpers``, imported by n
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,11 +30,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
+_HOME = pytest.StashKey[str]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # Nodes that tests make are none of the user's; processes that lose all VA100_* variables keep
+    # to the second one.
+    config.stash[_HOME] = tempfile.mkdtemp(prefix="va100-tests-")
+    for name in ("VA100_HOME", "XDG_STATE_HOME"):
+        os.environ[name] = config.stash[_HOME]
     # A compilation or a busy machine is no reason to fail, so there is no deadline.
     hypothesis.settings.register_profile("usual", deadline=None, max_examples=60)
     hypothesis.settings.register_profile("full", deadline=None, max_examples=1000)
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "usual")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[_HOME], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unistd.h>
 
+#include "activity.h"
 #include "choose.h"
 #include "clock.h"
 #include "fabric.h"
@@ -37,7 +38,27 @@ struct SeatOfDevice {
   std::unique_ptr<Limited> limited;
   std::unique_ptr<node::Meter> meter;
   std::unique_ptr<DeviceModel> own_model; // of a slice
+  uint64_t strikes_seen = 0;              // of the GPU's, by this process
 };
+
+// Contexts of a device with lower numbers than this met a fault.
+struct Struck {
+  int device;
+  uint64_t below_id;
+  CUresult code;
+};
+
+struct StruckList {
+  std::mutex mutex;
+  std::atomic<uint64_t> generation{UINT64_MAX}; // of the node's state that was looked at
+  std::atomic<bool> any{false};
+  std::vector<Struck> all;
+};
+
+StruckList &struck_list() {
+  static StruckList *const instance = new StruckList;
+  return *instance;
+}
 
 struct Board {
   std::unique_ptr<node::Store> store;
@@ -86,6 +107,10 @@ node::DeviceUse *use_of(int device) {
   return known && b.seats[static_cast<size_t>(device)].meter
              ? &b.seats[static_cast<size_t>(device)].meter->use()
              : nullptr;
+}
+
+int place_of(int device) {
+  return static_cast<int>(board().seats[static_cast<size_t>(device)].place.seat);
 }
 
 void tell_used(int device, uint64_t bytes) {
@@ -191,7 +216,51 @@ bool is_alone_on(const Place &place) {
   return true;
 }
 
+bool meets(const node::Strike &strike, const Place &place) {
+  const bool whole = strike.gpu_instance == node::kNone;
+  return (whole || strike.gpu_instance == place.gpu_instance) &&
+         (!strike.pid || strike.pid == static_cast<uint32_t>(getpid()));
+}
+
+// Take note of faults that came since this was looked at last: all contexts there are met them.
+void look_for_strikes(uint64_t generation) {
+  StruckList &list = struck_list();
+  Board &b = board();
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  for (size_t i = 0; i < b.seats.size(); ++i) {
+    SeatOfDevice &seat = b.seats[i];
+    const node::DeviceState state = b.store->device(static_cast<int>(seat.place.seat));
+    const uint64_t kept = std::min<uint64_t>(state.strike_count - seat.strikes_seen, node::kMostStrikes);
+    for (uint64_t at = state.strike_count - kept; at < state.strike_count; ++at) {
+      const node::Strike &strike = state.strikes[at % node::kMostStrikes];
+      if (!meets(strike, seat.place))
+        continue;
+      list.all.push_back(Struck{static_cast<int>(i), driver().next_id.load(), static_cast<CUresult>(strike.code)});
+      list.any.store(true);
+    }
+    seat.strikes_seen = state.strike_count;
+  }
+  list.generation.store(generation);
+}
+
 } // namespace
+
+CUresult struck(const Context &context) {
+  const Board &b = board();
+  if (!b.store)
+    return CUDA_SUCCESS;
+  StruckList &list = struck_list();
+  const uint64_t generation = b.store->generation();
+  if (generation != list.generation.load(std::memory_order_relaxed))
+    look_for_strikes(generation);
+  if (!list.any.load(std::memory_order_relaxed))
+    return CUDA_SUCCESS;
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  for (const Struck &one : list.all) // the first one sticks
+    if (one.device == context.device->ordinal && context.id < one.below_id)
+      return one.code;
+  return CUDA_SUCCESS;
+}
 
 int open_board() {
   Board &b = board();
@@ -213,7 +282,8 @@ int open_board() {
   if (!b.slot)
     note("the node keeps no more processes; NVML will not list this one");
   for (const Place &place : places) {
-    SeatOfDevice seat{place, 1, std::make_unique<Limited>(), nullptr, nullptr};
+    SeatOfDevice seat{place, 1, std::make_unique<Limited>(), nullptr, nullptr,
+                      b.store->device(static_cast<int>(place.seat)).strike_count};
     if (b.slot)
       seat.meter = std::make_unique<node::Meter>(b.store.get(), b.slot, static_cast<int>(place.seat));
     b.seats.push_back(std::move(seat));
@@ -239,7 +309,11 @@ void enter_context(const Device &device) {
   enum { kProhibited = 2, kExclusiveProcess = 3 };
   const SeatOfDevice &seat = board().seats[static_cast<size_t>(device.ordinal)];
   node::DeviceUse *const use = use_of(device.ordinal);
-  const int mode = board().store->device(static_cast<int>(seat.place.seat)).compute_mode;
+  const node::DeviceState state = board().store->device(static_cast<int>(seat.place.seat));
+  if (state.faults.lost || state.faults.needs_reset)
+    fail(kDeviceUnavailable);
+  look_for_strikes(board().store->generation()); // what was before does not meet the new context
+  const int mode = state.compute_mode;
   if (mode == kExclusiveProcess)
     board().store->reap();
   if (mode == kProhibited || (mode == kExclusiveProcess && !is_alone_on(seat.place)))
@@ -275,33 +349,84 @@ uint64_t held_elsewhere(int device) {
   return bytes;
 }
 
-RunningGrid::RunningGrid(const Device &device, uint64_t ctas, uint32_t warps_per_sm,
-                         uint64_t footprint_bytes)
-    : device_(device.ordinal) {
-  // A grid takes the share of full power that its SMs are of the chip's, and of its SMs what keeps
-  // their pipes full: sixteen warps do.
+namespace {
+
+// What a grid is taken to do until launches like it were priced: the share of full power that its SMs
+// are of the chip's, and of its SMs what keeps their pipes full, which sixteen warps do.  Memory is
+// busy for as long as moving what the grid can reach takes, beside what else it does.
+va_activity guessed_activity(const SeatOfDevice &seat, const Device &device, const GridShape &grid) {
   constexpr uint32_t kWarpsToFill = 16;
   constexpr double kOverheadSeconds = 4e-6;
   static const int kSms = 16;
+  const auto sms = static_cast<uint32_t>(device.attribute(kSms));
+  const double busy = static_cast<double>(std::min<uint64_t>(grid.ctas, sms)) / seat.chip_sms;
+  const double full = std::min(1.0, static_cast<double>(grid.warps_per_sm) / kWarpsToFill);
+  const double moving = static_cast<double>(grid.footprint_bytes) / device.model->copy_bytes_per_s;
+  va_activity guess{};
+  guess.power_mw = node::kClocksUpMw + static_cast<uint32_t>(node::kFullChipMw * busy * full);
+  guess.permille[node::kMemoryUnit] = static_cast<uint32_t>(1000 * moving / (moving + kOverheadSeconds));
+  return guess;
+}
+
+} // namespace
+
+RunningGrid::RunningGrid(const Device &device, const GridShape &grid) : device_(device.ordinal) {
   SeatOfDevice &seat = board().seats[static_cast<size_t>(device_)];
   if (!seat.meter)
     return;
-  const auto sms = static_cast<uint32_t>(device.attribute(kSms));
-  const double busy = static_cast<double>(std::min<uint64_t>(ctas, sms)) / seat.chip_sms;
-  const double full = std::min(1.0, static_cast<double>(warps_per_sm) / kWarpsToFill);
-  uint32_t mhz = 0;
-  const auto asked = std::max(1u, static_cast<uint32_t>(node::kFullChipMw * busy * full));
-  const uint32_t mw = within_limits(seat, asked, &mhz);
-  // Memory is busy for as long as moving what the grid can reach takes, beside what else it does.
-  const double moving = static_cast<double>(footprint_bytes) / device.model->copy_bytes_per_s;
-  const auto memory = static_cast<uint32_t>(1000 * moving / (moving + kOverheadSeconds));
+  va_activity does{};
+  known_ = known_activity(grid.variant_id, grid.ctas, &does);
+  if (!known_)
+    does = guessed_activity(seat, device, grid);
+  node::Activity activity;
+  const uint32_t above = does.power_mw > node::kClocksUpMw ? does.power_mw - node::kClocksUpMw : 1;
+  activity.mw = within_limits(seat, std::max(1u, above), &activity.mhz);
+  std::copy_n(does.permille, node::kUnits, activity.permille);
   seat.meter->use().launches.fetch_add(1, std::memory_order_relaxed);
-  seat.meter->begin(node::now_ns(), mw, mhz, memory);
+  began_ns_ = node::now_ns();
+  seat.meter->begin(began_ns_, activity);
 }
 
 RunningGrid::~RunningGrid() {
-  if (SeatOfDevice &seat = board().seats[static_cast<size_t>(device_)]; seat.meter)
-    seat.meter->end(node::now_ns());
+  SeatOfDevice &seat = board().seats[static_cast<size_t>(device_)];
+  if (!seat.meter)
+    return;
+  const uint64_t now = node::now_ns();
+  seat.meter->end(now);
+  if (!known_ && board().store->chosen())
+    ran_unknown(now - began_ns_);
+}
+
+Crowding crowding_of(int device) {
+  constexpr double kOthers = node::kComputeSlices - 1;
+  const node::DeviceUse *const mine = use_of(device);
+  if (!mine || mine->gpu_instance.load() == node::kNone)
+    return {};
+  const SeatOfDevice &seat = board().seats[static_cast<size_t>(device)];
+  const node::Store &store = *board().store;
+  const node::DeviceState state = store.device(static_cast<int>(seat.place.seat));
+  uint32_t slices = 0, mw = mine->active_mw.load();
+  const node::File &file = store.file();
+  for (uint32_t i = 0; i < file.most_slots.load(std::memory_order_acquire); ++i) {
+    const node::DeviceUse &use = file.slots[i].devices[seat.place.seat];
+    const uint32_t instance = use.gpu_instance.load();
+    if (!file.slots[i].pid.load() || !use.contexts.load() || !use.active_since_ns.load() ||
+        instance == seat.place.gpu_instance || !store.is_alive(static_cast<int>(i)))
+      continue;
+    for (const node::GpuInstance &gi : state.instances)
+      if (gi.used && gi.id == instance)
+        slices += node::kNodeModels[state.model].profiles[gi.profile].compute_slices;
+    mw += use.active_mw.load();
+  }
+  if (!slices)
+    return {};
+  // All draw on one power limit, and one clock is for all.
+  uint32_t alone_mhz = 0, together_mhz = 0;
+  node::limited_mw(state, mine->active_mw.load(), &alone_mhz);
+  node::limited_mw(state, mw, &together_mhz);
+  const double share = std::min(1.0, slices / kOthers);
+  return {(1 + node::kSharingComputeRatio * share) * alone_mhz / std::max(together_mhz, 1u),
+          1 + node::kSharingMemoryRatio * share};
 }
 
 void priced(int device, double seconds) {
@@ -322,25 +447,29 @@ bool read_links(NodeLinks *out, uint64_t *generation) {
   if (now == *generation)
     return true;
   *generation = now;
-  b.store->read([&](const node::NodeState &state) {
-    *out = NodeLinks{};
-    out->board = state.board;
-    out->gpus = static_cast<int>(std::min<uint32_t>(state.device_count, node::kMostDevices));
-    for (size_t i = 0; i < static_cast<size_t>(out->gpus); ++i) {
-      const node::DeviceState &device = state.devices[i];
-      out->down[i] = device.faults.links_down;
-      out->alone[i] = device.mig || device.faults.lost;
-    }
-  });
+  b.store->read([&](const node::NodeState &state) { *out = node::joined_of(state); });
   return true;
 }
 
 void sent_over_links(int from, int to, uint64_t bytes) {
   node::DeviceUse *const sender = use_of(from), *const receiver = use_of(to);
-  for (int link = 0; sender && receiver && link < node::kMostLinks; ++link) {
-    sender->link_tx_bytes[link].fetch_add(bytes / node::kMostLinks);
-    receiver->link_rx_bytes[link].fetch_add(bytes / node::kMostLinks);
+  if (!sender || !receiver)
+    return;
+  const auto add = [bytes](std::atomic<uint64_t> *counters, uint32_t links) {
+    const auto count = static_cast<uint64_t>(__builtin_popcount(links));
+    for (int link = 0; link < node::kMostLinks; ++link)
+      if (links >> link & 1)
+        counters[link].fetch_add(bytes / count);
+  };
+  const int here = place_of(from), there = place_of(to);
+  const uint32_t out = links_between(here, there);
+  if (!out) { // over PCIe, then
+    copied_over_pcie(from, 0, bytes);
+    copied_over_pcie(to, bytes, 0);
+    return;
   }
+  add(sender->link_tx_bytes, out);
+  add(receiver->link_rx_bytes, links_between(there, here));
 }
 
 } // namespace va

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "joined.h"
 #include "objects.h"
 
 namespace va {
@@ -17,19 +18,36 @@ void seat_device(Device &device);
 // A context of a device came or went; fails where the GPU's compute mode lets no more in.
 void enter_context(const Device &device);
 void leave_context(const Device &device);
+// The fault that met a context from outside, such as its GPU's loss; CUDA_SUCCESS: none.
+CUresult struck(const Context &context);
 // Bytes of a device's memory that other processes hold; 0 where the process has its cards alone.
 uint64_t held_elsewhere(int device);
+
+struct GridShape {
+  uint64_t variant_id, ctas;
+  uint32_t warps_per_sm; // resident
+  uint64_t footprint_bytes;
+};
 
 // While it lives, a grid runs.
 class RunningGrid {
 public:
-  RunningGrid(const Device &device, uint64_t ctas, uint32_t warps_per_sm, uint64_t footprint_bytes);
+  RunningGrid(const Device &device, const GridShape &grid);
   ~RunningGrid();
   RunningGrid(const RunningGrid &) = delete;
 
 private:
   int device_;
+  bool known_ = false; // what it does, as launches like it were priced
+  uint64_t began_ns_ = 0;
 };
+
+// What busy neighbours cost a MIG slice just now: factors on the time of its work, where it computes
+// and where it waits for memory.
+struct Crowding {
+  double compute = 1, memory = 1;
+};
+Crowding crowding_of(int device);
 
 // Work of a device that is priced: what the chip would have taken.
 void priced(int device, double seconds);
@@ -38,7 +56,6 @@ void sent_over_links(int from, int to, uint64_t bytes);
 
 // What joins the node's GPUs, as its state has it; false before there is a node.  `generation` says
 // which state `out` is of, and nothing is read when it still is.
-struct NodeLinks;
-bool read_links(NodeLinks *out, uint64_t *generation);
+bool read_links(node::Joined *out, uint64_t *generation);
 
 } // namespace va

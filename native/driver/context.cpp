@@ -134,6 +134,8 @@ void require_healthy(const Context &context) {
   const int fault = context.fault.load(std::memory_order_relaxed);
   if (fault)
     fail(static_cast<CUresult>(fault));
+  if (const CUresult outside = struck(context))
+    fail(outside);
 }
 
 Context &healthy_context() {

@@ -9,6 +9,7 @@
 #include "driver_api.h"
 #include "fabric.h"
 #include "physical.h"
+#include "pools.h"
 #include "transfers.h"
 #include "va100/check.h"
 #include "va100/outside.h"
@@ -101,13 +102,21 @@ bool is_captured(Stream &stream, const CUDA_MEMCPY3D &box, bool wait) {
   return true;
 }
 
-CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait) {
+// Copies between peers may go through the host, and ask no pool.
+enum class Between { kAny, kPeers };
+
+CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait,
+              Between between = Between::kAny) {
   healthy_context();
   Stream &stream = stream_of(handle);
   if (!bytes)
     return CUDA_SUCCESS;
   require_range(to, bytes);
   require_range(from, bytes);
+  if (between == Between::kAny) {
+    require_granted(*stream.context->device, to.address);
+    require_granted(*stream.context->device, from.address);
+  }
   if (capturing_anywhere() && is_captured(stream, boxed(to, from, bytes), wait))
     return CUDA_SUCCESS;
   {
@@ -193,9 +202,15 @@ Box placed(const CUDA_MEMCPY3D &c) {
           first_byte(from, c.src_x, c.src_y, c.src_z, c)};
 }
 
-CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait) {
+CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait,
+                  Between between = Between::kAny) {
   healthy_context();
   Stream &stream = stream_of(handle);
+  if (between == Between::kAny && c.width && c.height && c.depth) {
+    const Box box = placed(c);
+    require_granted(*stream.context->device, box.target);
+    require_granted(*stream.context->device, box.source);
+  }
   if (capturing_anywhere()) {
     require_copy(c);
     if (is_captured(stream, c, wait))
@@ -257,6 +272,8 @@ CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t
              offset % side->array->texel_bytes || bytes % side->array->texel_bytes)
       fail(CUDA_ERROR_INVALID_VALUE);
   }
+  require_granted(*stream.context->device, to.address);
+  require_granted(*stream.context->device, from.address);
   if (capturing_anywhere() &&
       is_captured(stream, boxed_run(to, to_offset, from, from_offset, bytes), wait))
     return CUDA_SUCCESS;
@@ -364,7 +381,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
                            CUcontext from_context, size_t bytes, CUstream stream) {
   context_of(to_context);
   context_of(from_context);
-  return copy(device(to), device(from), bytes, stream, false);
+  return copy(device(to), device(from), bytes, stream, false, Between::kPeers);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
@@ -388,10 +405,12 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
   return copy_box(*c, stream, false);
 }
 
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c) { return copy_box(*c, nullptr, true); }
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *c) {
+  return copy_box(*c, nullptr, true, Between::kPeers);
+}
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *c, CUstream stream) {
-  return copy_box(*c, stream, false);
+  return copy_box(*c, stream, false, Between::kPeers);
 }
 
 CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes) {

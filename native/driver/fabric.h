@@ -1,21 +1,16 @@
 // What joins the node's GPUs, and how long a copy between two of them takes.
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "joined.h"
 
 namespace va {
 
-// How the node's GPUs are joined, as native/node numbers it.
-enum Joined : uint32_t { kUnlinked, kSwitched, kMeshed, kBridged };
+using NodeLinks = node::Joined;
 
-struct NodeLinks {
-  uint32_t board = kUnlinked;
-  int gpus = 0;
-  std::array<uint32_t, 16> down{}; // by GPU, a bit a link that failed
-  std::array<bool, 16> alone{};    // GPUs that talk to no peer: lost ones, and those in MIG mode
-};
-
+// A bit for each NVLink of a GPU over which it talks to a peer, by place in the node.
+uint32_t links_between(int gpu, int peer);
 // From one GPU to another, by place in the node.
 double peer_copy_s(int from, int to, uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "activity.h"
 #include "board.h"
 #include "capture.h"
 #include "compiler.h"
@@ -259,8 +260,8 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   va_exec_use_heap(stream.context->id, stream.context->limits[kMallocHeapLimit].load());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);
-    const RunningGrid running(device, uint64_t{s.grid[0]} * s.grid[1] * s.grid[2],
-                              warps_per_sm(s, per_sm), footprint_bytes);
+    const RunningGrid running(device, {variant.id, uint64_t{s.grid[0]} * s.grid[1] * s.grid[2],
+                                       warps_per_sm(s, per_sm), footprint_bytes});
     if (variant.code.flags & VA_INTERPRETED)
       compiler_launch(f.compiler_id, variant.id, &request);
     else
@@ -269,6 +270,7 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   log_run(f, variant, s, stream, counters.data(), footprint_bytes);
   if (request.fault.kind)
     report(*stream.context, f, variant, request.fault);
+  settle_activity();
 }
 
 // A grid that device code launched; one that cannot run is told of and left out.

@@ -5,6 +5,7 @@
 #include "blocks.h"
 #include "capture.h"
 #include "driver_api.h"
+#include "pools.h"
 #include "va100/check.h"
 
 namespace va {
@@ -28,6 +29,7 @@ CUresult fill(CUdeviceptr address, size_t pitch, Value value, size_t width, size
   healthy_context();
   Stream &stream = stream_of(handle);
   const CUDA_MEMSET_NODE_PARAMS f{address, pitch, value, sizeof(Value), width, height};
+  require_granted(*stream.context->device, address);
   if (in_capture(stream)) {
     require_fill(f);
     capture(stream, FillWork{f, stream.context->handle});

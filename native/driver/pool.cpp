@@ -40,21 +40,14 @@ enum PoolAttribute {
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-// Where the pool's memory lies, as the arena numbers it.
-int region_of(const PoolState &pool) {
-  const bool on_device = pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                         pool.alloc_type != CU_MEM_ALLOCATION_TYPE_MANAGED;
-  return on_device ? pool.device : VA_HOST_DEVICE;
-}
-
 // Hold so many bytes: at least what is used.  The arena counts what is used by itself.
 void hold(Pool &pool, uint64_t bytes) {
   bytes = std::max(bytes, pool.used);
   const uint64_t before = pool.slack, wanted = bytes - pool.used;
-  if (wanted > before && va_arena_charge(region_of(pool), wanted - before))
+  if (wanted > before && va_arena_charge(region_of_pool(pool), wanted - before))
     bytes = pool.used + before;
   else if (wanted < before)
-    va_arena_discharge(region_of(pool), before - wanted);
+    va_arena_discharge(region_of_pool(pool), before - wanted);
   pool.reserved = bytes;
   pool.slack = bytes - pool.used;
   pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
@@ -139,18 +132,11 @@ CUmemoryPool add(const PoolState &state) {
   return pool->handle;
 }
 
-Pool &live_pool(CUmemoryPool handle) {
-  Pool &pool = pool_of(handle);
-  if (pool.destroyed)
-    fail(CUDA_ERROR_INVALID_VALUE);
-  return pool;
-}
-
 // A pool's memory belongs to no context in particular, but goes with the one that asked for it.
 uint64_t take(Pool &pool, Context &context, uint64_t bytes) {
   if (pool.alloc_type == CU_MEM_ALLOCATION_TYPE_MANAGED)
     return allocate(context, bytes, Origin::kManaged, 1, pool.handle);
-  if (region_of(pool) == VA_HOST_DEVICE)
+  if (region_of_pool(pool) == VA_HOST_DEVICE)
     return pool.file ? allocate_shared(context, bytes, pool.file, pool.handle, true)
                      : allocate(context, bytes, Origin::kPinned, 0, pool.handle);
   Device &device = *driver().devices[static_cast<size_t>(pool.device)];
@@ -300,6 +286,19 @@ CUresult get_property(const Pool &pool, int attribute, int *value) {
 
 } // namespace
 
+int region_of_pool(const PoolState &pool) {
+  const bool on_device = pool.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                         pool.alloc_type != CU_MEM_ALLOCATION_TYPE_MANAGED;
+  return on_device ? pool.device : VA_HOST_DEVICE;
+}
+
+Pool &live_pool(CUmemoryPool handle) {
+  Pool &pool = pool_of(handle);
+  if (pool.destroyed)
+    fail(CUDA_ERROR_INVALID_VALUE);
+  return pool;
+}
+
 void pool_gives(CUmemoryPool handle, uint64_t bytes) {
   Pool &pool = pool_of(handle);
   const std::lock_guard<std::mutex> lock(pool.mutex);
@@ -313,7 +312,7 @@ void pool_gives(CUmemoryPool handle, uint64_t bytes) {
   }
   // Out of what the pool holds already, which the arena need not count as well.
   const uint64_t held = std::min(pool.slack, bytes);
-  va_arena_discharge(region_of(pool), held);
+  va_arena_discharge(region_of_pool(pool), held);
   pool.slack -= held;
   pool.used += bytes;
   pool.used_high = std::max(pool.used_high, pool.used);
@@ -350,7 +349,7 @@ bool empty_pools(int region) {
   bool any = false;
   for (const CUmemoryPool handle : pools_with_slack()) {
     Pool *const pool = driver().pools.find(handle);
-    if (!pool || region_of(*pool) != region)
+    if (!pool || region_of_pool(*pool) != region)
       continue;
     shrink(*pool, 0);
     any = true;
@@ -416,7 +415,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *properties)
   require_properties(*properties);
   PoolState pool = state_for(*properties);
   if (pool.handle_types)
-    pool.file = SharedFile::make("pool:" + std::to_string(region_of(pool)));
+    pool.file = SharedFile::make("pool:" + std::to_string(region_of_pool(pool)));
   *handle = add(pool);
   return CUDA_SUCCESS;
 }
@@ -477,37 +476,6 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, size_t count) {
-  Pool &pool = live_pool(handle);
-  const bool on_device = region_of(pool) != VA_HOST_DEVICE;
-  for (size_t i = 0; i < count; ++i) {
-    const CUmemAccessDesc &wanted = access[i];
-    if (wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-      return CUDA_ERROR_INVALID_VALUE;
-    const int device = device_of(wanted.location.id).ordinal;
-    if (wanted.flags != CU_MEM_ACCESS_NONE && wanted.flags != CU_MEM_ACCESS_READWRITE)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (on_device && device == pool.device && wanted.flags != CU_MEM_ACCESS_READWRITE)
-      return CUDA_ERROR_INVALID_DEVICE; // its own device always may
-  }
-  const std::lock_guard<std::mutex> lock(pool.mutex);
-  for (size_t i = 0; i < count; ++i)
-    pool.access[access[i].location.id] = access[i].flags;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
-                            CUmemLocation *location) {
-  Pool &pool = live_pool(handle);
-  const int region = va::region_of(*location);
-  const std::lock_guard<std::mutex> lock(pool.mutex);
-  const auto it = pool.access.find(region);
-  *flags = it != pool.access.end()     ? it->second
-           : region == region_of(pool) ? CU_MEM_ACCESS_READWRITE
-                                       : CU_MEM_ACCESS_NONE;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool handle,
                                           CUmemAllocationHandleType type, uint64_t flags) {
   const Pool &pool = live_pool(handle);
@@ -563,7 +531,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool handle,
       piece.within >= piece.bytes || !pool.file->holds(piece.offset, piece.bytes))
     return CUDA_ERROR_INVALID_VALUE;
   *address = import_shared(context, piece.bytes, pool.file, piece.offset, handle,
-                           region_of(pool) == VA_HOST_DEVICE) +
+                           region_of_pool(pool) == VA_HOST_DEVICE) +
              piece.within;
   return CUDA_SUCCESS;
 }

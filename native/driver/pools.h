@@ -12,6 +12,13 @@ struct ExportedPiece {
 };
 constexpr uint64_t kPieceMagic = 0x313030316C6F6F70; // no meaning, but unlikely by chance
 
+// Where a pool's memory lies, as the arena numbers it.
+int region_of_pool(const PoolState &pool);
+// A handle's pool, unless it is none or was destroyed.
+Pool &live_pool(CUmemoryPool handle);
+// Fails where an address is memory of another device's pool that grants this one no access.
+void require_granted(const Device &device, uint64_t address);
+
 // A pool takes in or gives out a block; fails with OUT_OF_MEMORY past its size.
 void pool_gives(CUmemoryPool pool, uint64_t bytes);
 void pool_takes(CUmemoryPool pool, uint64_t bytes);

@@ -10,6 +10,7 @@
 #include "logs.h"
 #include "va100/arena.h"
 #include "va100/check.h"
+#include "va100/version.h"
 
 namespace va {
 namespace {
@@ -75,7 +76,7 @@ Settings read() {
   Settings s;
   s.device_count = static_cast<int>(number_of("VA100_GPUS", 1, 1, VA_DEVICES));
   s.model = model ? model : &kDeviceModels[0];
-  s.driver_version = static_cast<int>(number_of("VA100_DRIVER_VERSION", 13050, 11000, 99990));
+  s.driver_version = static_cast<int>(number_of("VA100_DRIVER_VERSION", kNewestCuda, 11000, 99990));
   s.some_visible = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   s.visible = text_of("CUDA_VISIBLE_DEVICES", "");
   s.launch_blocking = std::strcmp(text_of("CUDA_LAUNCH_BLOCKING", "0"), "0") != 0;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "activity.h"
 #include "board.h"
 #include "compiler.h"
 #include "objects.h"
@@ -41,6 +42,7 @@ struct Launch {
   uint32_t stream;
   double duration_s = kLaunchFloorSeconds;
   double start_s = 0;
+  Crowding crowding{};
 };
 
 // Launches alike in all of this take equally long.  Counters are compared by place: equal ones
@@ -126,13 +128,21 @@ void collect_unknown(Log &l, std::map<Alike, Known> *known, std::vector<Alike> *
   }
 }
 
+// Factor on a launch's time for what its neighbours did.
+double slowed_by(const Crowding &crowding, const LaunchWork &work) {
+  va_activity does{};
+  known_activity(work.variant_id, uint64_t{work.grid[0]} * work.grid[1] * work.grid[2], &does);
+  const double memory = does.permille[0] * 1e-3;
+  return crowding.compute * (1 - memory) + crowding.memory * memory;
+}
+
 void apply_known(Log &l) {
   uint64_t i = std::max(l.unpriced, l.first_launch);
   for (; Launch *launch = launch_at(l, i); ++i) {
     const auto it = l.known.find(key_of(launch->work));
     if (it == l.known.end())
       break; // came while we asked
-    launch->duration_s = it->second.duration_s;
+    launch->duration_s = it->second.duration_s * slowed_by(launch->crowding, launch->work);
     priced(static_cast<int>(launch->work.device), launch->duration_s);
   }
   l.unpriced = i;
@@ -284,6 +294,7 @@ void add(Work work) {
 
 void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
   tell_checker(*track);
+  const Crowding crowding = crowding_of(static_cast<int>(work.device));
   uint64_t serial;
   {
     Log &l = log();
@@ -296,6 +307,7 @@ void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
     Launch launch;
     launch.work = std::move(work);
     launch.stream = track->id;
+    launch.crowding = crowding;
     l.launches.push_back(std::move(launch));
   }
   Work entry{What::kLaunch, track, nullptr, nullptr, 0, serial};

@@ -4,6 +4,8 @@
 namespace va::facts {
 
 constexpr int kLinksPerGpu = 12;
+constexpr int kLinksPerSwitch = 2;
+constexpr int kSwitches = 6;
 constexpr double kPeerFloorSeconds = 9e-06;
 constexpr double kPeerLinkBytesPerSecond = 23250000000.0;
 constexpr double kPeerPciGen4BytesPerSecond = 23700000000.0;

@@ -71,6 +71,9 @@ const ComputeProfile kComputeProfiles[] = {
 };
 const size_t kComputeProfileCount = sizeof kComputeProfiles / sizeof kComputeProfiles[0];
 
+const double kSharingComputeRatio = 0.016593125822948807;
+const double kSharingMemoryRatio = 0.07569000202237386;
+
 static const Seat kSeats0[] = {{0, 7, 0, 3}, {0, 15, 0, 3}, {0, 71, 0, 1}, {0, 78, 0, 1}, {0, 135, 0, 7}, {0, 144, 0, 7}, {0, 183, 0, 5}, {0, 189, 0, 5}};
 static const Seat kSeats1[] = {{0, 7, 0, 3}, {0, 15, 0, 3}, {0, 71, 0, 1}, {0, 78, 0, 1}, {0, 135, 0, 7}, {0, 144, 0, 7}, {0, 183, 0, 5}, {0, 189, 0, 5}};
 static const Seat kSeats2[] = {{0, 7, 0, 0}, {0, 15, 0, 0}, {0, 71, 0, 1}, {0, 78, 0, 1}};

@@ -130,6 +130,16 @@ void add_faults(Json &json, const Faults &f) {
   json.close('}');
 }
 
+// Shares of the last sample period, 0 to 1.
+void add_units(Json &json, const DeviceUse &use, uint64_t at_ns) {
+  static const char *const kNames[kUnits + 1] = {"memory", "tensor", "fp64", "fp32", "fp16", "any"};
+  json.key("active");
+  json.open('{');
+  for (int unit = 0; unit <= kUnits; ++unit)
+    json.real(kNames[unit], busy_permille(use, at_ns, unit) * 1e-3);
+  json.close('}');
+}
+
 void add_processes(Json &json, const Store &store, int device, uint64_t at_ns) {
   json.key("processes");
   json.open('[');
@@ -146,6 +156,7 @@ void add_processes(Json &json, const Store &store, int device, uint64_t at_ns) {
     json.field("allocated_bytes", use.arena_bytes.load());
     json.field("busy_percent", uint64_t{busy_percent(use, at_ns, false)});
     json.field("memory_busy_percent", uint64_t{busy_percent(use, at_ns, true)});
+    add_units(json, use, at_ns);
     json.real("busy_s", static_cast<double>(use.busy_ns.load()) * 1e-9);
     json.field("launches", use.launches.load());
     json.real("virtual_s", static_cast<double>(use.virtual_ns.load()) * 1e-9);
@@ -202,6 +213,7 @@ std::string describe(Store &store) {
   json.field("path", path);
   json.field("kind", state.kind);
   json.field("board", uint64_t{state.board});
+  json.field("switches_down", uint64_t{state.switches_down});
   json.key("denied");
   json.open('[');
   for (uint32_t i = 0; i < state.denied_count; ++i)

@@ -63,6 +63,9 @@ extern const size_t kComputeProfileCount;
 extern const Kind kKinds[];
 extern const size_t kKindCount;
 
+// Added to the time of an instance's work by busy ones that fill the rest of the card.
+extern const double kSharingComputeRatio, kSharingMemoryRatio;
+
 constexpr uint32_t kComputeSlices = 7, kMemorySlices = 8;
 constexpr uint32_t kSmsPerSlice = 14;
 

@@ -14,7 +14,7 @@
 namespace va::node {
 
 constexpr uint64_t kMagic = 0x31454D4F4E303031ULL;
-constexpr uint32_t kLayoutVersion = 4; // of this file; a node of another layout is refused
+constexpr uint32_t kLayoutVersion = 5; // of this file; a node of another layout is refused
 
 constexpr int kMostDevices = 16;
 constexpr int kMostProcesses = 256;
@@ -26,7 +26,11 @@ constexpr int kMostDenied = 8;
 constexpr int kNameBytes = 48;
 constexpr int kMostEvents = 64;
 constexpr int kMostEnded = 64;
+constexpr int kMostStrikes = 16;
 constexpr uint32_t kNone = 0xFFFFFFFF; // no GPU instance, no compute instance
+
+// What of a GPU a kernel keeps busy, beside the GPU as a whole.
+enum Unit { kMemoryUnit, kTensorUnit, kFp64Unit, kFp32Unit, kFp16Unit, kUnits };
 
 struct Uuid {
   uint8_t bytes[16];
@@ -74,6 +78,13 @@ struct Faults {
   EccCounts ecc_volatile, ecc_aggregate;
 };
 
+// A fault that ends contexts, those there are when it happens.
+struct Strike {
+  uint32_t code;         // CUresult that their calls return from then on
+  uint32_t gpu_instance; // kNone: whichever they are on
+  uint32_t pid;          // 0: whoever they belong to
+};
+
 // A process that is gone, for the accounting queries.
 struct EndedProcess {
   uint32_t pid;
@@ -107,6 +118,8 @@ struct DeviceState {
   uint32_t resets; // how often it was reset: what held it before holds no more
   GpuInstance instances[kMostInstances];
   Faults faults;
+  uint64_t strike_count; // ever; the last ones are kept
+  Strike strikes[kMostStrikes];
 
   // What went before: folded in when processes end.
   uint64_t energy_nj;
@@ -135,6 +148,7 @@ struct NodeState {
   char kind[kNameBytes];
   uint32_t device_count;
   uint32_t board; // Board kind of topology.h
+  uint32_t switches_down; // a bit an NVSwitch
   uint32_t denied_count;
   char denied[kMostDenied][kNameBytes]; // NVML functions that need more rights than anybody has
   uint64_t boot_ns;                     // on the monotonic clock: when the node came up
@@ -150,7 +164,7 @@ struct Bucket {
   std::atomic<uint64_t> head;
   std::atomic<uint64_t> energy_nj;
   std::atomic<uint64_t> pcie_bytes; // to the device, 32 bits of KiB; from it
-  std::atomic<uint64_t> memory_ns;  // of which the memory was busy
+  std::atomic<uint64_t> unit_ns[kUnits]; // of which each unit was busy
 };
 
 // What a process does on one GPU.
@@ -163,7 +177,7 @@ struct alignas(64) DeviceUse {
   std::atomic<uint64_t> peak_bytes;
   std::atomic<uint64_t> active_since_ns; // 0: nothing runs
   std::atomic<uint32_t> active_mw;       // above idle, while something runs
-  std::atomic<uint32_t> active_memory_permille;
+  std::atomic<uint32_t> active_permille[kUnits];
   std::atomic<uint32_t> active_mhz;
   std::atomic<uint64_t> seen_ns; // when somebody last saw that something runs
   std::atomic<uint64_t> busy_ns; // of what is over

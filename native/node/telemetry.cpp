@@ -38,7 +38,8 @@ Bucket &renewed(DeviceUse &use, uint64_t number) {
   if (!is_current(bucket, number)) {
     bucket.energy_nj.store(0);
     bucket.pcie_bytes.store(0);
-    bucket.memory_ns.store(0);
+    for (auto &unit : bucket.unit_ns)
+      unit.store(0);
     bucket.head.store(number << 32, std::memory_order_release);
   }
   return bucket;
@@ -47,7 +48,7 @@ Bucket &renewed(DeviceUse &use, uint64_t number) {
 // What a process did until now, with what it is doing.
 struct Tally {
   uint64_t since = 0, energy_nj = 0, busy_ns = 0;
-  uint32_t mw = 0, memory_permille = 0;
+  uint32_t mw = 0, permille[kUnits] = {};
 };
 
 Tally tally_of(const DeviceUse &use) {
@@ -56,7 +57,8 @@ Tally tally_of(const DeviceUse &use) {
     const uint32_t turn = use.turn.load(std::memory_order_acquire);
     t.since = use.active_since_ns.load();
     t.mw = use.active_mw.load();
-    t.memory_permille = use.active_memory_permille.load();
+    for (int unit = 0; unit < kUnits; ++unit)
+      t.permille[unit] = use.active_permille[unit].load();
     t.energy_nj = use.energy_nj.load();
     t.busy_ns = use.busy_ns.load();
     if (!(turn & 1) && use.turn.load(std::memory_order_acquire) == turn)
@@ -100,7 +102,7 @@ uint64_t nanojoules(uint64_t mw, uint64_t ns) {
 
 // All processes' work on one GPU.
 struct Sum {
-  uint64_t busy_ns = 0, memory_ns = 0, window_nj = 0, energy_nj = 0, contexts = 0;
+  uint64_t busy_ns = 0, unit_ns[kUnits] = {}, window_nj = 0, energy_nj = 0, contexts = 0;
   uint64_t now_mw = 0;
   uint64_t tx_kib = 0, rx_kib = 0;
   uint32_t mhz = UINT32_MAX; // the lowest of those that run
@@ -110,22 +112,25 @@ struct Sum {
 void add_bucket(Sum &sum, const DeviceUse &use, const Tally &t, uint64_t number, uint64_t at_ns,
                 bool in_sample, bool in_window) {
   const uint64_t begin = number * kBucketNs, end = std::min(begin + kBucketNs, at_ns);
-  uint64_t busy = 0, memory = 0, energy = 0;
+  uint64_t busy = 0, units[kUnits] = {}, energy = 0;
   const Bucket &bucket = place_of(use, number);
   if (is_current(bucket, number)) {
     busy = bucket.head.load() & 0xFFFFFFFF;
-    memory = bucket.memory_ns.load();
+    for (int unit = 0; unit < kUnits; ++unit)
+      units[unit] = bucket.unit_ns[unit].load();
     energy = bucket.energy_nj.load();
   }
   if (t.since) {
     const uint64_t open = overlap(t.since, at_ns, begin, end);
     busy += open;
-    memory += open * t.memory_permille / 1000;
+    for (int unit = 0; unit < kUnits; ++unit)
+      units[unit] += open * t.permille[unit] / 1000;
     energy += nanojoules(t.mw, open);
   }
   if (in_sample) {
     sum.busy_ns += busy;
-    sum.memory_ns += memory;
+    for (int unit = 0; unit < kUnits; ++unit)
+      sum.unit_ns[unit] += units[unit];
   }
   if (in_window)
     sum.window_nj += energy;
@@ -221,13 +226,24 @@ uint64_t used_bytes(const DeviceUse &use) {
   return contexts ? use.arena_bytes.load() + contexts * kContextBytes : 0;
 }
 
-uint32_t busy_percent(const DeviceUse &use, uint64_t at_ns, bool memory) {
+static Sum recent_sum(const DeviceUse &use, uint64_t at_ns) {
   Sum sum;
   const Tally t = tally_of(use);
   const uint64_t now = bucket_of(at_ns);
   for (uint64_t b = now >= kSampleBuckets ? now - kSampleBuckets + 1 : 0; b <= now; ++b)
     add_bucket(sum, use, t, b, at_ns, true, false);
-  return percent(memory ? sum.memory_ns : sum.busy_ns, sample_ns(at_ns));
+  return sum;
+}
+
+uint32_t busy_percent(const DeviceUse &use, uint64_t at_ns, bool memory) {
+  const Sum sum = recent_sum(use, at_ns);
+  return percent(memory ? sum.unit_ns[kMemoryUnit] : sum.busy_ns, sample_ns(at_ns));
+}
+
+uint32_t busy_permille(const DeviceUse &use, uint64_t at_ns, int unit) {
+  const Sum sum = recent_sum(use, at_ns);
+  const uint64_t part = unit < kUnits ? sum.unit_ns[unit] : sum.busy_ns, whole = sample_ns(at_ns);
+  return static_cast<uint32_t>(std::min<uint64_t>(1000, part * 1000 / std::max<uint64_t>(whole, 1)));
 }
 
 uint32_t limited_mw(const DeviceState &state, uint32_t mw, uint32_t *mhz) {
@@ -258,7 +274,7 @@ Reading read_device(const Store &store, int device, uint64_t at_ns) {
   Reading r{};
   r.contexts = sum.contexts;
   r.gpu_percent = percent(sum.busy_ns, sample_ns(at_ns));
-  r.memory_percent = std::min(r.gpu_percent, percent(sum.memory_ns, sample_ns(at_ns)));
+  r.memory_percent = std::min(r.gpu_percent, percent(sum.unit_ns[kMemoryUnit], sample_ns(at_ns)));
   r.busy = sum.runs;
   r.clocks_up = sum.runs || (sum.contexts && at_ns < h.until) || r.gpu_percent > 0;
   r.energy_nj = total_energy(store, d, device, sum, at_ns);
@@ -384,13 +400,14 @@ void settle_temperature(Store &store, int device, uint64_t at_ns) {
 Meter::Meter(Store *store, Slot *slot, int device)
     : store_(store), use_(&slot->devices[device]), device_(device) {}
 
-void Meter::begin(uint64_t at, uint32_t mw, uint32_t mhz, uint32_t memory_permille) {
+void Meter::begin(uint64_t at, const Activity &activity) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (depth_++)
     return;
-  use_->active_mw.store(mw, std::memory_order_relaxed);
-  use_->active_mhz.store(mhz, std::memory_order_relaxed);
-  use_->active_memory_permille.store(memory_permille, std::memory_order_relaxed);
+  use_->active_mw.store(activity.mw, std::memory_order_relaxed);
+  use_->active_mhz.store(activity.mhz, std::memory_order_relaxed);
+  for (int unit = 0; unit < kUnits; ++unit)
+    use_->active_permille[unit].store(activity.permille[unit], std::memory_order_relaxed);
   use_->active_since_ns.store(at, std::memory_order_release);
   hold_clocks(store_->file(), device_, at);
 }
@@ -402,12 +419,13 @@ void Meter::end(uint64_t at) {
   const uint64_t since = use_->active_since_ns.load(std::memory_order_relaxed);
   hold_clocks(store_->file(), device_, at);
   use_->turn.fetch_add(1);
-  close(since, at, use_->active_mw.load(), use_->active_memory_permille.load());
+  close(since, at);
   use_->active_since_ns.store(0);
   use_->turn.fetch_add(1, std::memory_order_release);
 }
 
-void Meter::close(uint64_t from, uint64_t to, uint32_t mw, uint32_t memory_permille) {
+void Meter::close(uint64_t from, uint64_t to) {
+  const uint32_t mw = use_->active_mw.load();
   use_->busy_ns.store(use_->busy_ns.load() + (to - from));
   use_->energy_nj.store(use_->energy_nj.load() + nanojoules(mw, to - from));
   const uint64_t last = bucket_of(to);
@@ -415,7 +433,10 @@ void Meter::close(uint64_t from, uint64_t to, uint32_t mw, uint32_t memory_permi
     const uint64_t part = overlap(from, to, b * kBucketNs, (b + 1) * kBucketNs);
     Bucket &bucket = renewed(*use_, b);
     bucket.energy_nj.store(bucket.energy_nj.load() + nanojoules(mw, part));
-    bucket.memory_ns.store(bucket.memory_ns.load() + part * memory_permille / 1000);
+    for (int unit = 0; unit < kUnits; ++unit) {
+      const uint64_t busy = part * use_->active_permille[unit].load() / 1000;
+      bucket.unit_ns[unit].store(bucket.unit_ns[unit].load() + busy);
+    }
     bucket.head.store(bucket.head.load() + part);
   }
 }

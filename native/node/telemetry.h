@@ -26,8 +26,10 @@ struct Reading {
 };
 
 Reading read_device(const Store &store, int device, uint64_t at_ns);
-// The share of the last sample period that a process kept a GPU busy.
+// The share of the last sample period that a process kept a GPU busy, or its memory.
 uint32_t busy_percent(const DeviceUse &use, uint64_t at_ns, bool memory);
+// The same of one unit, in thousandths; kUnits: of the GPU as a whole.
+uint32_t busy_permille(const DeviceUse &use, uint64_t at_ns, int unit);
 uint64_t energy_nj(const Store &store, const DeviceState &state, int device, uint64_t at_ns);
 // What of `mw` at full clock is left under a limit or locked clocks; `*mhz` is the clock then.
 uint32_t limited_mw(const DeviceState &state, uint32_t mw, uint32_t *mhz);
@@ -49,18 +51,24 @@ void fold(NodeState &state, Slot &slot);
 // Move the temperature's starting point to now, if it is old.
 void settle_temperature(Store &store, int device, uint64_t at_ns);
 
+// What a grid does while it runs.
+struct Activity {
+  uint32_t mw = 0; // above idle, what limits have left of it (limited_mw)
+  uint32_t mhz = 0;
+  uint32_t permille[kUnits] = {}; // of the time that it runs, by unit
+};
+
 // Writes one process's use of one GPU.
 class Meter {
 public:
   Meter(Store *store, Slot *slot, int device);
-  // `mw` is above idle, what limits have left of it (limited_mw), with the clock that goes with it.
-  void begin(uint64_t at_ns, uint32_t mw, uint32_t mhz, uint32_t memory_permille);
+  void begin(uint64_t at_ns, const Activity &activity);
   void end(uint64_t at_ns);
   void copied(uint64_t at_ns, uint64_t to_device_bytes, uint64_t from_device_bytes);
   DeviceUse &use() { return *use_; }
 
 private:
-  void close(uint64_t from_ns, uint64_t to_ns, uint32_t mw, uint32_t memory_permille);
+  void close(uint64_t from_ns, uint64_t to_ns);
   Store *store_;
   DeviceUse *use_;
   int device_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "joined.h"
 #include "links.h"
 #include "nvml_api.h"
 #include "session.h"
@@ -30,10 +31,10 @@ Device linked(nvmlDevice_t handle, unsigned link) {
   return device;
 }
 
-uint32_t board() {
-  uint32_t kind = 0;
-  store().read([&](const node::NodeState &state) { kind = state.board; });
-  return kind;
+node::Joined joined() {
+  node::Joined found;
+  store().read([&](const node::NodeState &state) { found = node::joined_of(state); });
+  return found;
 }
 
 void fill_pci(const DeviceState &d, nvmlPciInfo_t *pci) {
@@ -54,28 +55,8 @@ void fill_switch(unsigned number, nvmlPciInfo_t *pci) {
 
 } // namespace
 
-int peer_of(uint32_t kind, unsigned count, int index, unsigned link) {
-  if (kind == node::kBridged) {
-    const int peer = index ^ 1;
-    return peer < static_cast<int>(count) ? peer : -1;
-  }
-  if (kind == node::kMeshed) { // four links to each of three, in their order
-    int seen = 0;
-    for (int other = 0; other < static_cast<int>(count); ++other)
-      if (other != index && seen++ == static_cast<int>(link / 4))
-        return other;
-  }
-  return -1;
-}
-
 bool is_link_up(const Device &device, unsigned link) {
-  const uint32_t kind = board();
-  if (kind == node::kUnlinked || device.state.mig || (device.state.faults.links_down >> link & 1))
-    return false;
-  if (kind == node::kSwitched)
-    return true;
-  const int peer = peer_of(kind, device_count(), device.index, link);
-  return peer >= 0 && !store().device(peer).faults.lost;
+  return node::links_up(joined(), device.index) >> link & 1;
 }
 
 LinkBytes bytes_of(const Device &device, int link) {
@@ -100,16 +81,8 @@ LinkBytes bytes_of(const Device &device, int link) {
 
 namespace {
 
-// Links between two GPUs that are up at both ends.
 unsigned links_between(const Device &a, const Device &b) {
-  const uint32_t kind = board();
-  unsigned up = 0;
-  for (unsigned link = 0; link < a.model().links; ++link) {
-    const bool there = kind == node::kSwitched ||
-                       peer_of(kind, device_count(), a.index, link) == b.index;
-    up += there && is_link_up(a, link) && is_link_up(b, link);
-  }
-  return up;
+  return static_cast<unsigned>(__builtin_popcount(node::links_to(joined(), a.index, b.index)));
 }
 
 } // namespace
@@ -147,7 +120,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t handle, unsigned int l
   const Device device = linked(handle, link);
   if (counter >= kCounters)
     return NVML_ERROR_INVALID_ARGUMENT;
-  const bool down = device.state.faults.links_down >> link & 1;
+  const bool down = !(node::links_up(joined(), device.index) >> link & 1) && !device.state.mig;
   *counterValue = down && (counter == kReplay || counter == kRecovery);
   return NVML_SUCCESS;
 }
@@ -161,7 +134,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t handle, unsigned i
                                                  nvmlIntNvLinkDeviceType_t *type) {
   if (!is_link_up(linked(handle, link), link))
     return NVML_ERROR_NOT_SUPPORTED;
-  *type = board() == node::kSwitched ? kRemoteSwitch : kRemoteGpu;
+  *type = joined().board == node::kSwitched ? kRemoteSwitch : kRemoteGpu;
   return NVML_SUCCESS;
 }
 
@@ -170,11 +143,11 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t handle, unsigned i
   const Device device = linked(handle, link);
   if (!is_link_up(device, link))
     return NVML_ERROR_NOT_SUPPORTED;
-  if (board() == node::kSwitched) {
+  if (joined().board == node::kSwitched) {
     fill_switch(link / 2, pci);
     return NVML_SUCCESS;
   }
-  fill_pci(store().device(peer_of(board(), device_count(), device.index, link)), pci);
+  fill_pci(store().device(node::peer_at(joined(), device.index, static_cast<int>(link))), pci);
   return NVML_SUCCESS;
 }
 

@@ -5,8 +5,6 @@
 
 namespace va::nvml {
 
-// The GPU at a link's other end; -1: a switch, or nothing.
-int peer_of(uint32_t board, unsigned count, int index, unsigned link);
 bool is_link_up(const Device &device, unsigned link);
 
 struct LinkBytes {

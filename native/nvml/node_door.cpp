@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "busy.h"
 #include "choose.h"
 #include "describe.h"
 #include "place.h"
@@ -86,13 +87,25 @@ VA_NODE int va100_node_reset(const char *name, int device, char *to, long room) 
   return refusal.why;
 }
 
-// Break something, or with "clear" mend everything: faults.h lists the words.
-VA_NODE int va100_node_inject(const char *name, int device, const char *what, const char *detail,
-                              long count, char *to, long room) {
+// Break something, or with "clear" mend everything: describe.h lists the words.  What it is aimed at
+// of the GPU: a GPU instance, -1 for any, and a process, 0 for any.
+VA_NODE int va100_node_inject(const char *name, int device, int gpu_instance, unsigned pid,
+                              const char *what, const char *detail, long count, char *to, long room) {
   Refusal refusal;
   const auto store = opened(name, &refusal);
   if (store)
-    refusal = inject(*store, device, what, detail, count);
+    refusal = inject(*store, Aim{device, static_cast<uint32_t>(gpu_instance), pid}, what, detail, count);
   put(refusal.text, to, room);
   return refusal.why;
+}
+
+// How long the GPUs of the node in a file were at work, in nanoseconds, and how many processes have
+// something running; the file may be anybody's.  0 where it is no node.
+VA_NODE int va100_node_work(const char *path, uint64_t *busy_ns, uint32_t *running) {
+  Work work;
+  if (!read_work(path, &work))
+    return 0;
+  *busy_ns = work.busy_ns;
+  *running = work.running;
+  return 1;
 }

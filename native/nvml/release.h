@@ -1,12 +1,14 @@
 // The one driver release that is emulated.
 #pragma once
 
+#include "va100/version.h"
+
 namespace va::nvml {
 
 constexpr char kDriverVersion[] = "580.95.05";
 constexpr char kDriverBranch[] = "r580_00";
 constexpr char kNvmlVersion[] = "13.580.95.05";
-constexpr int kCudaVersion = 13050; // as libcuda answers where VA100_DRIVER_VERSION says nothing
+constexpr int kCudaVersion = kNewestCuda; // where VA100_DRIVER_VERSION says nothing
 
 // Read on an A100-SXM4-40GB; the other models' are not known and taken as equal.
 constexpr char kVbios[] = "92.00.45.00.03";

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "joined.h"
 #include "models.h"
 #include "setup.h"
 #include "store.h"
@@ -42,6 +43,18 @@ VA_NODE void *va100_node_trial_new(const char *model, unsigned power_limit_mw) {
   return trial;
 }
 
+// Links over which one GPU talks to another, with what is broken; -1 as the peer: those that are up.
+VA_NODE uint32_t va100_node_trial_links(unsigned board, int gpus, const uint32_t *down,
+                                        uint32_t switches_down, int gpu, int peer) {
+  Joined joined;
+  joined.board = board;
+  joined.gpus = gpus;
+  joined.switches_down = switches_down;
+  for (int i = 0; i < gpus; ++i)
+    joined.down[static_cast<size_t>(i)] = down[i];
+  return peer < 0 ? links_up(joined, gpu) : links_to(joined, gpu, peer);
+}
+
 VA_NODE void va100_node_trial_delete(void *handle) { delete static_cast<Trial *>(handle); }
 
 // A process comes with a context and memory, or with no memory goes.
@@ -67,9 +80,10 @@ VA_NODE void va100_node_trial_use(void *handle, int process, uint64_t bytes, uin
 
 VA_NODE void va100_node_trial_begin(void *handle, int process, unsigned mw, uint64_t at_ns) {
   auto *const trial = static_cast<Trial *>(handle);
-  uint32_t mhz = 0;
-  const uint32_t left = limited_mw(trial->store->device(0), mw, &mhz);
-  trial->meters[static_cast<size_t>(process)]->begin(at_ns, left, mhz, 500);
+  Activity activity;
+  activity.mw = limited_mw(trial->store->device(0), mw, &activity.mhz);
+  activity.permille[kMemoryUnit] = 500;
+  trial->meters[static_cast<size_t>(process)]->begin(at_ns, activity);
 }
 
 VA_NODE void va100_node_trial_end(void *handle, int process, uint64_t at_ns) {

@@ -4,11 +4,12 @@
 #include "error_names.h"
 #include "runtime_api.h"
 #include "runtime_entry.h"
+#include "va100/version.h"
 
 namespace va::rt {
 namespace {
 
-constexpr int kRuntimeVersion = VA100_CUDART_MAJOR == 12 ? 12090 : 13050;
+constexpr int kRuntimeVersion = VA100_CUDART_MAJOR == 12 ? 12090 : kNewestCuda;
 
 // An attribute of a device, for the fields that are nothing else.
 struct Asker {

@@ -33,6 +33,7 @@
         ├── NotFound             nothing of that name that the asker may see
         ├── BadRequest           a request that means nothing
         ├── Conflict             a request that what is there does not allow
+        │   └── BeingReturned    with the seconds to wait
         ├── PaymentRequired
         └── TooManyRequests      with the seconds to wait
 
@@ -381,6 +382,15 @@ class Conflict(TenantError):
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(problem)
+
+
+class BeingReturned(Conflict):
+    """A request for an instance whose lent GPU is on its way back."""
+
+    def __init__(self, *, name: str, retry_after_s: int) -> None:
+        self.name = name
+        self.retry_after_s = retry_after_s
+        super().__init__(f"{name} had lent its GPU, which is being returned: try again")
 
 
 class PaymentRequired(TenantError):

@@ -10,6 +10,7 @@ from ctypes import byref, c_int, c_uint64, c_void_p
 
 import pytest
 
+from tests.helpers.client_programs import ROOT, failures_of
 from tests.helpers.cuda_client import Cuda, context
 from tests.helpers.virtual_memory import (
     DEVICE,
@@ -396,3 +397,7 @@ class TestShared:
             assert cuda.code("MemPoolImportPointer", byref(there), imported, byref(data)) == 1
             cuda.MemFreeAsync(address, None)
             cuda.MemPoolDestroy(imported)
+
+
+def test_other_devices_need_the_pool_to_grant_access():
+    assert failures_of("pool_access.py", VA100_GPUS="2", PYTHONPATH=str(ROOT)) == []

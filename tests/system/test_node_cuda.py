@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import random
-import signal
-import subprocess
-import sys
 
 import pytest
 
+from tests.helpers.node_program import Program
 from tests.helpers.nvml_calls import IN_USE, LIBRARY, NONE, NOT_FOUND, Nvml, Utilization
 from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
 
@@ -18,115 +15,6 @@ pytestmark = pytest.mark.skipif(
     not LIBRARY.exists() or not (NATIVE_DIR / LIBRARY_NAME).exists(),
     reason="the native core is not built",
 )
-
-PROGRAM = r'''
-import ctypes, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-PTX = b"""
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry spin(.param .u64 out, .param .u32 rounds)
-{
-  .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .f32 %f<4>;
-  ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [rounds];
-  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
-  mad.lo.u32 %r5, %r2, %r3, %r4; mul.wide.u32 %rd2, %r5, 4; add.u64 %rd3, %rd1, %rd2;
-  mov.f32 %f1, 0f3F800000;
-again:
-  fma.rn.f32 %f1, %f1, 0f3F000000, 0f3F800000;
-  sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;
-  st.global.f32 [%rd3], %f1; ret;
-}
-"""
-def do(name, *arguments):
-    code = getattr(cuda, name)(*arguments)
-    if code:
-        print(name, code, flush=True)
-        raise SystemExit(9)
-do("cuInit", 0)
-count = ctypes.c_int(); do("cuDeviceGetCount", ctypes.byref(count))
-def text(name, room=100):
-    buffer = ctypes.create_string_buffer(room); do(name, buffer, room, 0)
-    return buffer.value.decode()
-def attribute(number):
-    value = ctypes.c_int(); do("cuDeviceGetAttribute", ctypes.byref(value), number, 0)
-    return value.value
-uuid = (ctypes.c_ubyte * 16)(); do("cuDeviceGetUuid", uuid, 0)
-total = ctypes.c_size_t(); do("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
-print(count.value, text("cuDeviceGetName"), text("cuDeviceGetPCIBusId"), bytes(uuid).hex(),
-      total.value, *[attribute(n) for n in (16, 37, 38, 40)], sep="|", flush=True)
-context = ctypes.c_void_p(); do("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-do("cuCtxPushCurrent_v2", context)
-for line in sys.stdin:
-    words = line.split()
-    if words[0] == "alloc":
-        pointer = ctypes.c_uint64()
-        print(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(int(words[1]))), flush=True)
-    elif words[0] == "free":
-        print(cuda.cuMemFree_v2(pointer), flush=True)
-    elif words[0] == "room":
-        room = ctypes.c_size_t()
-        do("cuMemGetInfo_v2", ctypes.byref(room), ctypes.byref(total))
-        print(room.value, flush=True)
-    elif words[0] == "copy":
-        size = ctypes.c_size_t(int(words[1]))
-        print(cuda.cuMemcpyHtoD_v2(pointer, ctypes.create_string_buffer(size.value), size),
-              flush=True)
-    elif words[0] == "work":
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        do("cuModuleLoadData", ctypes.byref(module), PTX)
-        do("cuModuleGetFunction", ctypes.byref(function), module, b"spin")
-        rounds = ctypes.c_uint32(int(words[1]))
-        slots = (ctypes.c_void_p * 2)(*[ctypes.addressof(x) for x in (pointer, rounds)])
-        if words[2] == "timed":
-            events = [ctypes.c_void_p(), ctypes.c_void_p()]
-            for event in events:
-                do("cuEventCreate", ctypes.byref(event), 0)
-            do("cuEventRecord", events[0], None)
-        else:
-            print("working", flush=True)
-        while True:
-            do("cuLaunchKernel", function, 216, 1, 1, 256, 1, 1, 0, None, slots, None)
-            if words[2] == "timed":
-                break
-        do("cuEventRecord", events[1], None)
-        do("cuCtxSynchronize")
-        ms = ctypes.c_float(); do("cuEventElapsedTime", ctypes.byref(ms), *events)
-        print(ms.value, flush=True)
-'''
-
-
-class Program:
-    """A CUDA program that does as it is told."""
-
-    def __init__(self, **variables):
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(NATIVE_DIR), **variables}
-        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        self.pid = self.process.pid
-        self.first = self.process.stdout.readline().strip().split("|")
-
-    def ask(self, text):
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.communicate()
 
 
 @pytest.fixture
@@ -185,18 +73,57 @@ def test_memory_is_told_and_nothing_is_left_of_who_is_killed(nvml):
         assert nvml.memory(gpu).used == idle
 
 
+def random_words(rng):
+    """What a program does before it is killed, or while it is."""
+    words = [f"alloc {rng.randrange(1, 1 << 30)}" for _ in range(rng.randrange(3))]
+    if words and rng.random() < 0.7:
+        words.append(f"copy {rng.randrange(1, 1 << 12)}")
+    if rng.random() < 0.7:
+        words += [
+            "alloc 1048576",
+            f"work {rng.randrange(1, 20_000)} {rng.choice(['timed', 'forever'])}",
+        ]
+    return words
+
+
+def random_slice(nvml, gpu, rng):
+    """An instance in which a program may run; its handles and UUID."""
+    profile, level = rng.choice([(19, 0), (14, 1), (9, 2), (5, 3)])
+    instance = nvml.create(gpu, profile)
+    compute = nvml.handle("nvmlGpuInstanceCreateComputeInstance", instance, level)
+    device = nvml.handle("nvmlDeviceGetMigDeviceHandleByIndex", gpu, 0)
+    return instance, compute, nvml.text("nvmlDeviceGetUUID", device)
+
+
 def test_killed_at_random_points_nothing_is_left(nvml, full):
-    gpu = nvml.gpu()
-    idle, rng = nvml.memory(gpu).used, random.Random(11)
-    for _ in range(200 if full else 5):
-        with Program() as program:
-            for _ in range(rng.randrange(4)):
-                program.process.stdin.write(f"alloc {rng.randrange(1, 1 << 30)}\n")
+    whole, divided = nvml.gpu(0), nvml.gpu(1)
+    assert nvml.set_mig(divided, 1) == 0
+    idle, rng = nvml.memory(whole).used, random.Random(11)
+    energy = 0
+    for _ in range(200 if full else 10):
+        in_slice = rng.random() < 0.5
+        instance, compute, uuid = random_slice(nvml, divided, rng)
+        with Program(CUDA_VISIBLE_DEVICES=uuid if in_slice else "0") as program:
+            words = random_words(rng)
+            program.process.stdin.write("".join(f"{word}\n" for word in words))
             program.process.stdin.flush()
-            for _ in range(rng.randrange(100)):
-                nvml.processes(gpu)  # while it comes up and allocates
-        assert nvml.processes(gpu) == []
-        assert nvml.memory(gpu).used == idle
+            for _ in range(rng.randrange(len(words) + 1)):
+                program.process.stdout.readline()
+            for _ in range(rng.randrange(3000)):
+                nvml.processes(divided if in_slice else whole)  # while it comes up and works
+        for gpu in (whole, divided):
+            assert nvml.processes(gpu) == []
+            assert nvml.memory(gpu).used == idle
+            assert nvml.number("nvmlDeviceGetClockInfo", gpu, 1) == 210
+        nvml.call("nvmlComputeInstanceDestroy", compute)
+        nvml.call("nvmlGpuInstanceDestroy", instance)
+        assert utilization(nvml, whole) == 0
+        before, energy = energy, _energy(nvml, whole)
+        assert energy >= before
+
+
+def _energy(nvml, gpu):
+    return nvml.number("nvmlDeviceGetTotalEnergyConsumption", gpu, kind=ctypes.c_uint64)
 
 
 def test_a_card_of_a_chosen_node_is_filled_by_all_together(nvml):

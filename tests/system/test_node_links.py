@@ -75,3 +75,17 @@ def test_broken_links(on_node, kind, gpu, link):
     on_node(kind, "-m", "va100.cli", "node", "create", kind, "--kind", kind)
     on_node(kind, "-m", "va100.cli", "node", "inject", "link", link, "--gpu", gpu)
     require(on_node(kind, CLIENT), kind, Damage(frozenset({(gpu, link)})))
+
+
+def test_a_broken_switch(on_node):
+    kind = "hgx-a100-8x80gb"
+    on_node(kind, "-m", "va100.cli", "node", "create", kind, "--kind", kind)
+    on_node(kind, "-m", "va100.cli", "node", "inject", "switch", 4)
+    require(on_node(kind, CLIENT), kind, Damage(switches=frozenset({4})))
+    listed = on_node(kind, "-m", "va100.cli", "smi", "nvlink", "-s", "-i", "7").splitlines()
+    down = [line.split()[1] for line in listed if line.endswith("<inactive>")]
+    assert down == ["8:", "9:"]
+    matrix = on_node(kind, "-m", "va100.cli", "smi", "topo", "-m").splitlines()
+    assert matrix[1].split()[1:9] == ["X", *["NV10"] * 7]
+    on_node(kind, "-m", "va100.cli", "node", "clear", kind)
+    assert "<inactive>" not in on_node(kind, "-m", "va100.cli", "smi", "nvlink", "-s")

@@ -35,6 +35,14 @@ class TestTopology:
         assert sorted(after["GPU0"][f"GPU{peer}"] for peer in (1, 2, 3)) == ["NV3", "NV4", "NV4"]
         assert "\t Link 0: <inactive>" in smi("nvlink", "-s", "-i", "0").lines
 
+    def test_a_gpu_that_switches_dropped_is_near_by_pcie_alone(self, monkeypatch, tmp_path):
+        smi = Smi(monkeypatch, tmp_path, "hgx-a100-8x40gb")
+        store.inject("box", 0, "link", "3")
+        after = matrix(smi("topo", "-m"))
+        assert after["GPU0"]["GPU1"] == "PXB"
+        assert after["GPU0"]["GPU7"] == "SYS"
+        assert after["GPU1"]["GPU7"] == "NV12"
+
     def test_escapes_are_for_terminals(self, monkeypatch, tmp_path):
         smi = Smi(monkeypatch, tmp_path)
         assert smi("topo", "-m").text.startswith("\tGPU0\t")

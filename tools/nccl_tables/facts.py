@@ -19,6 +19,8 @@ def fabric_facts() -> str:
     """Links, and what copy engines reach."""
     rows = {
         "kLinksPerGpu": f"constexpr int kLinksPerGpu = {HGX_A100_8.links_per_gpu_count};",
+        "perSwitch": f"constexpr int kLinksPerSwitch = {HGX_A100_8.links_per_switch_count};",
+        "switches": f"constexpr int kSwitches = {HGX_A100_8.nvswitch_count};",
         "floor": f"constexpr double kPeerFloorSeconds = {COPIES.peer_floor_s!r};",
         "link": f"constexpr double kPeerLinkBytesPerSecond = {COPIES.peer_link_bytes_per_s!r};",
         "pci": f"constexpr double kPeerPciGen4BytesPerSecond = {COPIES.peer_pci_bytes_per_s!r};",

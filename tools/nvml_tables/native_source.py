@@ -8,7 +8,7 @@ from typing import Final
 from nvml_tables.table import Row
 from va100.node.kinds import KINDS, NodeKind
 from va100.spec.a100 import MODELS
-from va100.spec.mig import COMPUTE_PROFILES, profiles
+from va100.spec.mig import COMPUTE_PROFILES, SHARING, profiles
 from va100.spec.model import ChipSpec, MigComputeProfileSpec, MigProfileSpec
 from va100.units import MHZ
 
@@ -68,6 +68,10 @@ def models() -> str:
     parts += [_profiles(index, chip) for index, chip in enumerate(MODELS)]
     parts.append(_table("NodeModel", "kNodeModels", (_model(i, c) for i, c in enumerate(MODELS))))
     parts.append(_table("ComputeProfile", "kComputeProfiles", map(_compute_row, COMPUTE_PROFILES)))
+    parts.append(
+        f"const double kSharingComputeRatio = {SHARING.compute_ratio!r};\n"
+        f"const double kSharingMemoryRatio = {SHARING.memory_ratio!r};\n"
+    )
     parts += [_seats(index, kind) for index, kind in enumerate(KINDS)]
     parts.append(_table("Kind", "kKinds", (_kind(i, k) for i, k in enumerate(KINDS))))
     parts.append("} // namespace va::node\n")

@@ -7,6 +7,7 @@ card at its own place, so that CUDA, NVML and ``nvidia-smi`` inside see the slic
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -21,10 +22,12 @@ from va100.cloud.drivers.base import Assignment
 from va100.config import Settings
 from va100.errors import SetupError
 from va100.gpu.native import NATIVE_DIR
+from va100.node import store
 from va100.node.kinds import KINDS
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _FOLDER = ".va100"
+_MOST_NODES = 8
 _TOOLS = NATIVE_DIR / "smi"
 
 
@@ -60,6 +63,24 @@ def devices(settings: Settings, assignment: Assignment, home: str, here: Path) -
     else:
         found["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in range(count))
     return found
+
+
+def gpu_work_ns(here: Path) -> int:
+    """How long an instance's GPUs were at work since it was started, all together.
+
+    Parameters
+    ----------
+    here : Path
+        Its home folder as this process sees it.  What is in there is its tenant's: a node file that
+        is none counts nothing, so whoever spoils it looks idle.
+    """
+    try:
+        with os.scandir(here / _FOLDER / "nodes") as entries:
+            seen = list(itertools.islice(entries, 8 * _MOST_NODES))
+    except OSError:
+        return 0  # no program has used a GPU yet
+    nodes = sorted(entry.path for entry in seen if entry.name.endswith(".node"))[:_MOST_NODES]
+    return sum(store.busy_ns(Path(path)) or 0 for path in nodes)
 
 
 def node_kind(model: str, count: int) -> str:

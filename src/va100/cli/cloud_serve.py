@@ -58,6 +58,9 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                        "fair-share, shortest-first, largest-first")  # fmt: skip
     serve.add_argument("--notice", type=int, default=30, metavar="SECONDS",
                        help="what a displaced instance is given to save its work")  # fmt: skip
+    serve.add_argument("--memory-per-eighth", type=float, metavar="GIB",
+                       help="memory of this host for an eighth of a card, which is where the "
+                       "card's own memory is, too (default: that of the card and 2)")  # fmt: skip
     serve.add_argument("--closed", action="store_true",
                        help="nobody registers but the first, who becomes the operator")  # fmt: skip
     serve.add_argument("--no-self-top-up", action="store_true", help="only operators top up")
@@ -213,7 +216,11 @@ def _site(args: argparse.Namespace, nodes: list[Any]) -> Any:
         raise BadRequest(f"{args.policy!r} is none of {', '.join(ORDERS)}", field="--policy")
     if args.notice < 1:
         raise BadRequest("1 second or more", field="--notice")
+    if args.memory_per_eighth is not None and args.memory_per_eighth <= 0:
+        raise BadRequest("more than 0 GiB", field="--memory-per-eighth")
+    memory = args.memory_per_eighth
     options = SiteOptions(
+        memory_per_eighth_bytes=None if memory is None else int(memory * (1 << 30)),
         policy=Policy(order=ORDERS[args.policy], notice_s=args.notice),
         open_registration=not args.closed,
         self_top_up=not args.no_self_top_up,
@@ -244,7 +251,10 @@ def _drivers(args: argparse.Namespace, database: Any, nodes: list[Any]) -> dict[
     devices = functools.partial(cloud_devices.devices, Settings.from_environment())
     found: dict[str, Any] = {}
     if "local" in wanted:
-        found["local"] = LocalDriver(data / "instances", _sandbox(), devices, secrets.token_hex)
+        found["local"] = LocalDriver(
+            data / "instances", _sandbox(), devices, secrets.token_hex, limits=_limits(),
+            gpu_work_ns=cloud_devices.gpu_work_ns,
+        )  # fmt: skip
     if "slurm" in wanted:
         found["slurm"] = SlurmDriver(
             data / "jobs", devices, inherited(), partition=args.slurm_partition,
@@ -261,6 +271,12 @@ def _sandbox() -> Any:
 
     package = Path(va100.__file__).resolve().parents[1]
     return choose_sandbox(inherited().get("PATH", os.defpath), [*python_folders(), package])
+
+
+def _limits() -> Any:
+    from va100.cloud.drivers.limits import choose_limits  # noqa: PLC0415
+
+    return choose_limits()
 
 
 def _node(text: str) -> Any:
@@ -336,6 +352,8 @@ def _doctor(args: argparse.Namespace) -> int:
                  else "not built: make setup")]  # fmt: skip
     isolation = _sandbox().isolation()
     findings.append(("isolation", isolation.isolates, isolation.how))
+    limits = _limits()
+    findings.append(("limits", limits.holds(), limits.how()))
     url = _database_url(args)
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not path.exists():

@@ -33,7 +33,7 @@ VERBS: Final[Mapping[str, str]] = {
     "cloud": "a multi-tenant GPU cloud on virtual nodes: serve, launch, bill, simulate",
     "smi": "nvidia-smi on a node's GPUs",
     "exporter": "metrics of a node's GPUs for Prometheus, as dcgm-exporter names them",
-    "mig": "plan MIG layouts: which instances fit, where, and what must move",
+    "mig": "plan MIG layouts, and apply, export and check mig-parted files",
     "version": "print the version",
 }
 """Every verb with the line that explains it; the same as its module gives."""

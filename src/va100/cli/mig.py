@@ -1,4 +1,4 @@
-"""``va100 mig``: plans of MIG layouts, from a wish list to placements."""
+"""``va100 mig``: plans of MIG layouts, from a wish list to placements; files of them elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from va100.cli import mig_parted
 from va100.config import Settings, model_name
 from va100.errors import NodeError
 from va100.node import store
@@ -26,8 +27,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "mig",
-        help="plan MIG layouts: which instances fit, where, and what must move",
-        description="Plan MIG layouts. Instances are made with `nvidia-smi mig`.",
+        help="plan MIG layouts, and apply, export and check mig-parted files",
+        description="Plan MIG layouts, or bring GPUs to those of a mig-parted file. Single "
+        "instances are made with `nvidia-smi mig`.",
     )
     verbs = parser.add_subparsers(dest="mig_verb", metavar="VERB", required=True)
     planner = verbs.add_parser(
@@ -44,10 +46,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     planner.add_argument("--node", metavar="NAME", default="", help="default: VA100_NODE")
     planner.add_argument("--model", metavar="MODEL", help="of empty GPUs (default: VA100_MODEL)")
     planner.add_argument("--json", action="store_true", help="print JSON")
+    mig_parted.add_verbs(verbs)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a plan; status 1 where there is none."""
+    """Print a plan, status 1 where there is none; or do what another verb asks."""
+    if args.mig_verb in mig_parted.VERBS:
+        return mig_parted.run(args)
     if args.gpu is not None and (args.gpus is not None or args.model is not None):
         return _misused("--gpu takes the GPU as it is; leave out --gpus and --model")
     if args.gpus is not None and not 1 <= args.gpus <= MOST_GPUS:

@@ -22,6 +22,7 @@ _DETAIL: Final[Mapping[str, str]] = {
     "ecc": "sram or dram, corrected or uncorrected, such as dram-uncorrected",
     "remap": "nothing, pending or failed",
     "link": "the link's number, 0 to 11",
+    "switch": "the NVSwitch's number, 0 to 5",
     "no-permission": "the NVML function's name",
     "lost": "",
     "thermal": "",
@@ -121,6 +122,10 @@ def _add_inject(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("what", metavar="WHAT", choices=list(_DETAIL), help=", ".join(_DETAIL))
     parser.add_argument("detail", metavar="DETAIL", nargs="?", default="", help="see above")
     parser.add_argument("--gpu", type=_index, metavar="N", default=0, help="the GPU (default: 0)")
+    parser.add_argument(
+        "--instance", type=_index, metavar="ID", help="only processes on this GPU instance meet it"
+    )
+    parser.add_argument("--pid", type=_index, metavar="PID", default=0, help="only this process")
     parser.add_argument("--count", type=int, metavar="N", default=1, help="how many (default: 1)")
     parser.add_argument("--node", metavar="NAME", default="", help="the node (default: VA100_NODE)")
     _add_json(parser)
@@ -247,7 +252,10 @@ def _inject(args: argparse.Namespace) -> int:
     if args.count < 1:
         sys.stderr.write(f"va100 node inject: --count {args.count} is no count from 1\n")
         return MISUSED
-    store.inject(args.node, args.gpu, args.what, detail, args.count)
+    store.inject(
+        args.node, args.gpu, args.what, detail, args.count,
+        gpu_instance=args.instance, pid=args.pid,
+    )  # fmt: skip
     return _told(args, f"injected {args.what} {args.detail}".rstrip())
 
 

@@ -36,6 +36,8 @@ _STATUSES: Final[Mapping[int, Callable[[str], errors.Va100Error]]] = {
 }
 """Errors of statuses: those whose words can be the service's own."""
 _TRIES: Final = 4
+_MOST_RETURNS: Final = 60
+"""How often a request is made that a lent GPU has to come back for."""
 
 
 class Client:
@@ -181,7 +183,17 @@ class Client:
     def execute(self, name: str, command: Sequence[str], *, timeout_s: float = 60) -> Any:
         """Run a command inside a running instance."""
         body = {"command": list(command), "timeout_s": timeout_s}
-        return self.call("POST", f"/instances/{_quoted(name)}/exec", body)
+        return self._inside(name, "exec", body)
+
+    def _inside(self, name: str, what: str, body: Any) -> Any:
+        """Ask for something inside; an instance that lent its GPU has it again by then."""
+        path = f"/instances/{_quoted(name)}/{what}"
+        for _ in range(_MOST_RETURNS):
+            try:
+                return self.call("POST", path, body)
+            except errors.BeingReturned as error:
+                self.pause(error.retry_after_s)
+        return self.call("POST", path, body)
 
     def logs(self, name: str, offset: int = 0) -> Any:
         """A piece of what an instance printed, and where to go on."""
@@ -190,7 +202,7 @@ class Client:
     def open_terminal(self, name: str, columns: int, rows: int) -> str:
         """Start a shell on a terminal inside an instance."""
         body = {"columns": columns, "rows": rows}
-        made = self.call("POST", f"/instances/{_quoted(name)}/terminals", body)
+        made = self._inside(name, "terminals", body)
         return str(made["terminal"])
 
     def read_terminal(self, name: str, terminal: str, offset: int) -> tuple[bytes, int, bool]:
@@ -215,6 +227,9 @@ def _of_answer(answer: urllib.error.HTTPError) -> errors.Va100Error:
             detail = json.loads(answer.read())["detail"]
         except (ValueError, KeyError, TypeError):
             detail = f"{answer.code} {answer.reason}"
+    if answer.code == 409 and "Retry-After" in answer.headers:
+        wait_s = int(answer.headers["Retry-After"] or 1)
+        return errors.BeingReturned(name=str(detail).partition(" ")[0], retry_after_s=wait_s)
     if answer.code == 429:
         return errors.TooManyRequests(retry_after_s=int(answer.headers.get("Retry-After", 1) or 1))
     make = _STATUSES.get(answer.code)

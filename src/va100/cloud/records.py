@@ -183,6 +183,8 @@ class InstanceRecord:
     lent: bool = False
     recalled: bool = False
     """Whether a lent one wants its place back."""
+    watched_ns: int | None = None
+    """GPU time that a lent one had used, whose programs run on; none: it is paused."""
     recover: bool = True
     """Whether it waits again after a displacement."""
     exit_code: int | None = None

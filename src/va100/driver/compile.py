@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, cast
 
 from va100 import errors
 from va100.driver import linking
+from va100.driver.activity import activity_of, tell_activity, unlimited
 from va100.driver.checked import Keep, checked_module
 from va100.driver.names import short_name
 from va100.driver.seen import seen_chip
@@ -293,11 +294,11 @@ class Backend:
         """The chip, or the slice of it that the process has; asked once something was launched."""
         return seen_chip(self.chip)
 
-    def estimate(self, record: LaunchRecord) -> KernelEstimate:
-        """What an A100 would take for a finished launch."""
+    def estimate(self, record: LaunchRecord, chip: ChipSpec | None = None) -> KernelEstimate:
+        """What an A100, or another chip, would take for a finished launch."""
         return estimate(
             self.counters(record), config_of(record), self.variants[record.variant_id].resources,
-            self.seen, kernel=self.kernels[record.compiler_id].title,
+            chip or self.seen, kernel=self.kernels[record.compiler_id].title,
         )  # fmt: skip
 
     def counters(self, record: LaunchRecord) -> Counters:
@@ -309,9 +310,17 @@ class Backend:
     def _price(self, records: Any, count: int) -> int:
         def act() -> None:
             for i in range(count):
-                records[i].duration_s = self.estimate(records[i]).duration_s
+                found = self.estimate(records[i])
+                records[i].duration_s = found.duration_s
+                self._tell(records[i], found)
 
         return _guarded(act, None, 0)
+
+    def _tell(self, record: LaunchRecord, found: KernelEstimate) -> None:
+        """Tell what launches like this one do to the card."""
+        if found.energy.clock_hz < self.seen.boost_clock_hz:
+            found = self.estimate(record, unlimited(self.seen))
+        tell_activity(record.variant_id, config_of(record).grid.size, activity_of(found, self.seen))
 
     def _explain(self, compiler_id: int, variant_id: int, fault: int, text: Any, room: int) -> None:
         def act() -> None:

@@ -144,17 +144,17 @@ def _on_one(
         for moving in combinations(idle, count):
             stay = tuple(instance for instance in layout if instance not in moving)
             profiles = (*(instance.profile for instance in moving), *wanted)
-            placed = _placed(stay, profiles)
-            if placed is not None:
-                moves = tuple(zip(moving, placed, strict=False))
-                return GpuPlan(gpu=gpu, stay=stay, moves=moves, create=placed[count:])
+            found = placed(stay, profiles)
+            if found is not None:
+                moves = tuple(zip(moving, found, strict=False))
+                return GpuPlan(gpu=gpu, stay=stay, moves=moves, create=found[count:])
     return None
 
 
-def _placed(
+def placed(
     stay: tuple[Instance, ...], profiles: tuple[MigProfileSpec, ...]
 ) -> tuple[Instance, ...] | None:
-    """Place profiles beside what stays: the largest first, each where it leaves most to others."""
+    """Place profiles beside what stays, from the back, the largest first; none: it cannot be."""
     if (
         sum(i.profile.compute_slice_count for i in stay)
         + sum(p.compute_slice_count for p in profiles)

@@ -60,7 +60,12 @@ def library() -> ctypes.CDLL:
     found.va100_node_create.argtypes = [text, text, number, text, text, room]
     found.va100_node_delete.argtypes = [text, number, text, room]
     found.va100_node_reset.argtypes = [text, number, text, room]
-    found.va100_node_inject.argtypes = [text, number, text, text, ctypes.c_long, text, room]
+    found.va100_node_inject.argtypes = [
+        text, number, number, ctypes.c_uint, text, text, ctypes.c_long, text, room,
+    ]  # fmt: skip
+    found.va100_node_work.argtypes = [
+        text, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint32),
+    ]  # fmt: skip
     return found
 
 
@@ -148,8 +153,24 @@ def reset(name: str, device: int | None) -> None:
     _require(code, buffer, name)
 
 
-def inject(name: str, device: int | None, what: str, detail: str = "", count: int = 1) -> None:
+def inject(  # noqa: PLR0913  where, what, how much
+    name: str,
+    device: int | None,
+    what: str,
+    detail: str = "",
+    count: int = 1,
+    *,
+    gpu_instance: int | None = None,
+    pid: int = 0,
+) -> None:
     """Break something of a GPU; ``clear`` mends all, without a GPU on the whole node.
+
+    Parameters
+    ----------
+    gpu_instance : int, optional
+        Only processes on it meet the fault.
+    pid : int
+        Only this process does; 0: all do.
 
     Raises
     ------
@@ -158,9 +179,21 @@ def inject(name: str, device: int | None, what: str, detail: str = "", count: in
     buffer = ctypes.create_string_buffer(_ROOM)
     index = -1 if device is None else device
     code = library().va100_node_inject(
-        name.encode(), index, what.encode(), detail.encode(), count, buffer, _ROOM
-    )
+        name.encode(), index, -1 if gpu_instance is None else gpu_instance, pid,
+        what.encode(), detail.encode(), count, buffer, _ROOM,
+    )  # fmt: skip
     _require(code, buffer, name)
+
+
+def busy_ns(path: Path) -> int | None:
+    """How long the GPUs of the node in a file were at work ever, all together.
+
+    The file may belong to somebody who is not trusted: it is only read, and whatever is wrong with
+    it makes it no node, for which the answer is none.
+    """
+    busy, running = ctypes.c_uint64(), ctypes.c_uint32()
+    found = library().va100_node_work(str(path).encode(), ctypes.byref(busy), ctypes.byref(running))
+    return busy.value if found else None
 
 
 def _require(code: int, buffer: ctypes.Array[ctypes.c_char], name: str) -> None:

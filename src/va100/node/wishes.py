@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from va100.errors import SetupError
+from va100.node.documents import malformed, read_document
 from va100.node.kinds import Board, Seat
 from va100.spec.model import ChipSpec
 from va100.spec.names import find_models
 
 MOST_GPUS: Final = 16
-LARGEST_FILE_BYTES: Final = 1 << 20
 _BUS: Final = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.0)?")
 _EXAMPLE: Final = "{board: switched, gpus: [{model: A100-SXM4-80GB, bus: '07:00', numa: 3}]}"
 
@@ -27,7 +26,7 @@ def read_wish(path: Path) -> tuple[Board, list[tuple[ChipSpec, Seat]]]:
     SetupError
         It cannot be read, or what it says makes no node; the message says where.
     """
-    wish = _parsed(path)
+    wish = read_document(path, _EXAMPLE)
     if not isinstance(wish, Mapping):
         raise _wrong(path, "it holds no mapping")
     unknown = sorted(map(str, set(wish) - {"board", "gpus"}))
@@ -42,31 +41,6 @@ def read_wish(path: Path) -> tuple[Board, list[tuple[ChipSpec, Seat]]]:
         if place in places[:index]:
             raise _wrong(path, f"gpus[{index}] sits where gpus[{places.index(place)}] does")
     return _board(path, wish.get("board", "unlinked")), cards
-
-
-def _parsed(path: Path) -> Any:
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise _wrong(path, "it is too long for a node")
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{path}: {error}", remedy="name a file that can be read") from error
-    if path.suffix == ".json":
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise _wrong(path, str(error)) from error
-    try:
-        # Only for those who write YAML.
-        import yaml  # noqa: PLC0415
-    except ImportError as error:
-        raise SetupError(
-            f"{path}: PyYAML is not installed", remedy="pip install pyyaml, or write JSON"
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _wrong(path, " ".join(str(error).split())) from error
 
 
 def _card(path: Path, index: int, entry: Any) -> tuple[ChipSpec, Seat]:
@@ -100,4 +74,4 @@ def _board(path: Path, word: Any) -> Board:
 
 
 def _wrong(path: Path, problem: str) -> SetupError:
-    return SetupError(f"{path}: {problem}", remedy=f"write it as {_EXAMPLE}")
+    return malformed(path, problem, _EXAMPLE)

@@ -80,44 +80,35 @@ def _links(part: Part) -> Number:
 
 def _engine_active(part: Part) -> Number | None:
     """Share of time in which kernels ran; of a GPU under MIG, weighted by compute slices."""
-    if part.instance is None and not part.gpu.is_mig_enabled:
-        return int(part.gpu.utilization.gpu) / 100
-    return _weighted(part, "busy_percent", _slices, COMPUTE_SLICES)
+    return _active(part, "any", _slices, COMPUTE_SLICES)
 
 
 def _memory_active(part: Part) -> Number | None:
     """Share of time in which the memory was used; under MIG, weighted by memory slices."""
-    if part.instance is None and not part.gpu.is_mig_enabled:
-        return int(part.gpu.utilization.memory) / 100
-    return _weighted(part, "memory_busy_percent", lambda one: int(one["size"]), MEMORY_SLICES)
+    return _active(part, "memory", lambda one: int(one["size"]), MEMORY_SLICES)
 
 
-def _tensor_active(part: Part) -> Number | None:
-    """Nothing, while nothing runs; how busy tensor cores are otherwise is not kept."""
-    return None if _engine_active(part) else 0.0
+def _pipe_active(unit: str) -> Read:
+    """Reads the share of cycles in which a pipe ran; under MIG, weighted by compute slices."""
+    return lambda part: _active(part, unit, _slices, COMPUTE_SLICES)
 
 
-def _weighted(
-    part: Part, what: str, weigh: Callable[[Mapping[str, Any]], int], whole: int
+def _active(
+    part: Part, unit: str, weigh: Callable[[Mapping[str, Any]], int], whole: int
 ) -> float | None:
-    """Share of one GPU instance, or of all of them in a GPU."""
+    """Share of one GPU instance, or of a GPU: of all its instances, where its MIG mode is on."""
     if part.instance is not None:
-        return _busy(part.told, what, part.instance.id)
-    total = 0.0
-    for one in part.told["gpu_instances"]:
-        share = _busy(part.told, what, one["id"])
-        if share is None:
-            return None
-        total += share * weigh(one)
-    return total / whole
+        return _busy(part.told, unit, part.instance.id)
+    if not part.gpu.is_mig_enabled:
+        return _busy(part.told, unit, None)
+    shares = [_busy(part.told, unit, one["id"]) * weigh(one) for one in part.told["gpu_instances"]]
+    return float(sum(shares)) / whole
 
 
-def _busy(told: Mapping[str, Any], what: str, instance: int) -> float | None:
-    """Share of time in which processes kept a GPU instance busy; none: it is not told."""
-    mine = [p.get(what) for p in told["processes"] if p["gpu_instance"] == instance]
-    if any(share is None for share in mine):
-        return None
-    return min(100.0, float(sum(mine))) / 100
+def _busy(told: Mapping[str, Any], unit: str, instance: int | None) -> float:
+    """Share of time in which processes kept a unit of a GPU instance, or of a GPU, busy."""
+    mine = [p["active"][unit] for p in told["processes"] if p["gpu_instance"] == instance]
+    return min(1.0, float(sum(mine)))
 
 
 def _slices(instance: Mapping[str, Any]) -> int:
@@ -263,8 +254,18 @@ METRICS: Final = (
         "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
         "gauge",
         "Share of cycles in which tensor cores ran (as a ratio).",
-        _tensor_active,
+        _pipe_active("tensor"),
         of_instances=True,
+    ),
+    *(
+        Metric(
+            f"DCGM_FI_PROF_PIPE_{unit.upper()}_ACTIVE",
+            "gauge",
+            f"Share of cycles in which the {unit.upper()} pipe ran (as a ratio).",
+            _pipe_active(unit),
+            of_instances=True,
+        )
+        for unit in ("fp64", "fp32", "fp16")
     ),
     Metric(
         "DCGM_FI_PROF_DRAM_ACTIVE",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from va100.spec.model import ChipSpec, MigComputeProfileSpec, MigProfileSpec, cited
+from va100.spec.model import ChipSpec, MigComputeProfileSpec, MigProfileSpec, Spec, cited
 from va100.spec.sources import datasheet, derived, measured
 from va100.units import MIB
 
@@ -148,3 +149,29 @@ COMPUTE_PROFILES: Final = (
     _compute("7c", 4, 4, 7, (7,)),
 )
 """Compute-instance profiles; ``n`` of them fit while their slices fit the GPU instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigSharingSpec(Spec):
+    """What an instance loses to six busy ones beside it, beyond its share of clocks and power."""
+
+    compute_ratio: float
+    """Added to the time of work that computes."""
+    memory_ratio: float
+    """Added to the time of work that waits for memory."""
+
+
+SHARING: Final = MigSharingSpec(
+    compute_ratio=246.289 / 242.269 - 1,
+    memory_ratio=40424.0 / 37579.6 - 1,
+    sources=cited(
+        (
+            measured(
+                "MLPERF",
+                "inference 2.0, Offline: one 1g.10gb instance alone, and among six that run all"
+                " other benchmarks; bert-99.9 for what computes, dlrm-99.9 for memory",
+            ),
+            "compute_ratio memory_ratio",
+        ),
+    ),
+)

@@ -51,6 +51,8 @@ class PlayedDriver:
         self.slow_stop = False
         self.busy = {}
         self.removed = []
+        self.work = {}
+        self.trouble = {}
 
     def isolation(self):
         return Isolation(isolates=self.isolates, how="played")
@@ -68,7 +70,8 @@ class PlayedDriver:
         if found is None:
             return Status(phase=Phase.ABSENT)
         if found == "running":
-            return Status(phase=Phase.RUNNING, paused=instance in self.paused)
+            trouble = self.trouble.get(instance, "")
+            return Status(phase=Phase.RUNNING, paused=instance in self.paused, trouble=trouble)
         return Status(phase=Phase.EXITED, exit_code=found)
 
     def running(self):
@@ -106,6 +109,9 @@ class PlayedDriver:
     def reading(self, instance):
         ratio = self.busy.get(instance, 0.0)
         return Reading(cpu_s=1.0, memory_bytes=1 << 20, busy_ratio=ratio)
+
+    def gpu_work_ns(self, instance):
+        return self.work.get(instance)
 
     def open_terminal(self, instance, *, columns, rows):
         return "00" * 8

@@ -242,7 +242,7 @@ class TestFaults:
         rows = [ctypes.c_uint() for _ in range(4)]
         nvml.call("nvmlDeviceGetRemappedRows", gpu, *map(ctypes.byref, rows))
         assert [row.value for row in rows] == [0, 3, 1, 0]
-        assert self.told(nvml, events) == [(2, 0), (8, 48), (8, 63)]
+        assert self.told(nvml, events) == [(2, 0), (8, 48), (8, 63), (8, 94)]
         store.reset("box", 0)
         nvml.call("nvmlDeviceGetTotalEccErrors", gpu, 1, 0, ctypes.byref(total))
         assert total.value == 0

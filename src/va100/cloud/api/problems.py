@@ -69,7 +69,7 @@ def of_error(error: errors.Va100Error) -> JSONResponse:
     """The problem document of an error."""
     status = next((STATUSES[c] for c in type(error).__mro__ if c in STATUSES), 500)
     headers = {}
-    if isinstance(error, errors.TooManyRequests):
+    if isinstance(error, errors.TooManyRequests | errors.BeingReturned):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.SetupError):
         headers["Retry-After"] = "30"

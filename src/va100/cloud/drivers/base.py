@@ -42,6 +42,9 @@ class Assignment:
     image: str = ""
     ports: tuple[int, ...] = ()
     disk_bytes: int = 0
+    """Most that its files may take, all together; 0: no limit."""
+    memory_bytes: int = 0
+    """Most that its programs may hold, all together; 0: no limit."""
     ssh_key: str = ""
     trusted: bool = False
 
@@ -53,6 +56,8 @@ class Status:
     phase: Phase
     exit_code: int | None = None
     paused: bool = False
+    trouble: str = ""
+    """What it ran into since it was started, for its tenant: a limit that it came to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +143,10 @@ class Driver(Protocol):
 
     def reading(self, instance: str) -> Reading | None:
         """An instance's figures; none if it does not run."""
+        ...
+
+    def gpu_work_ns(self, instance: str) -> int | None:
+        """How long its GPUs were at work since it was started, all together; none: not known."""
         ...
 
     def open_terminal(self, instance: str, *, columns: int, rows: int) -> str:

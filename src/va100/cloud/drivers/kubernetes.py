@@ -183,6 +183,11 @@ class KubernetesDriver:
         del instance
         return None
 
+    def gpu_work_ns(self, instance: str) -> int | None:
+        """Not known here."""
+        del instance
+        return None
+
     def open_terminal(self, instance: str, *, columns: int, rows: int) -> str:
         """Refuse: use ``kubectl exec -it`` on the cluster."""
         del columns, rows

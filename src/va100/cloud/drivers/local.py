@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from va100.cloud.drivers import procfs
 from va100.cloud.drivers.base import Assignment, Finished, Isolation, Phase, Reading, Status
+from va100.cloud.drivers.files import write_below
+from va100.cloud.drivers.limits import Bounds, Limits, Watched, bounded, host_memory_bytes
 from va100.cloud.drivers.sandbox import Sandbox
 from va100.cloud.drivers.shim import write_whole
 from va100.errors import Conflict, NotFound, SetupError
@@ -27,6 +29,9 @@ from va100.errors import Conflict, NotFound, SetupError
 _TERMINAL: Final = re.compile(r"[0-9a-f]{8,64}")
 _MOST_TERMINALS: Final = 8
 _MOST_OUTPUT_BYTES: Final = 1 << 20
+_MOST_FILE_BYTES: Final = 1 << 40
+MOST_PROGRAMS: Final = 4096
+"""Programs of one instance, threads counted."""
 
 
 class LocalDriver:
@@ -39,6 +44,10 @@ class LocalDriver:
     devices : callable
         The variables with which an assignment's programs find exactly its GPU, given its home
         folder as they see it, and as it is here.
+    limits : Limits
+        What holds instances to their bounds.
+    gpu_work_ns : callable
+        How long the GPUs of the instance with a home folder were at work; none: not known.
     """
 
     def __init__(
@@ -47,12 +56,19 @@ class LocalDriver:
         sandbox: Sandbox,
         devices: Callable[[Assignment, str, Path], Mapping[str, str]],
         token: Callable[[int], str],
+        *,
+        limits: Limits | None = None,
+        gpu_work_ns: Callable[[Path], int | None] = lambda home: None,
+        most_programs: int = MOST_PROGRAMS,
     ) -> None:
+        self.limits = limits or Watched("nothing was tried")
+        self._work_ns = gpu_work_ns
+        self.most_programs = most_programs
         self.root = root
         self.sandbox = sandbox
         self.devices = devices
         self.token = token
-        self._busy: dict[str, tuple[float, float]] = {}
+        self._busy: dict[str, tuple[float, int]] = {}
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def isolation(self) -> Isolation:
@@ -82,16 +98,42 @@ class LocalDriver:
         argv, wrappers = self.sandbox.enclosed(
             folder, assignment.name, assignment.command, environment
         )
+        bounds = self._bounds(assignment)
+        self.limits.prepare(assignment.instance, bounds)
         order = {
-            "argv": argv,
+            "argv": [*self.limits.joining(assignment.instance), *argv],
             "wrappers": wrappers,
             "environment": environment,
             "cwd": str(folder / "home"),
-            "file_bytes": assignment.disk_bytes or (1 << 40),
+            "file_bytes": assignment.disk_bytes or _MOST_FILE_BYTES,
+            "watch": self._watch(folder, bounds),
         }
+        (folder / "trouble.json").unlink(missing_ok=True)
+        write_whole(folder / "bounds.json", {"file_bytes": order["file_bytes"]})
         write_whole(folder / "environment.json", environment)
         write_whole(run / "order.json", order)
         self._start_shim(run)
+
+    def _bounds(self, assignment: Assignment) -> Bounds:
+        """What an instance may hold; no more memory than nine tenths of the host's."""
+        most_bytes = host_memory_bytes() * 9 // 10
+        return Bounds(
+            memory_bytes=min(assignment.memory_bytes or most_bytes, most_bytes),
+            programs=self.most_programs,
+            disk_bytes=assignment.disk_bytes,
+            eighths=assignment.shape.eighths,
+        )
+
+    def _watch(self, folder: Path, bounds: Bounds) -> dict[str, Any]:
+        """What the shim has to watch: the disk, and what the kernel does not hold."""
+        held = self.limits.holds()
+        return {
+            "home": str(folder / "home"),
+            "disk_bytes": bounds.disk_bytes,
+            "file_bytes": bounds.disk_bytes,
+            "memory_bytes": 0 if held else bounds.memory_bytes,
+            "programs": 0 if held else bounds.programs,
+        }
 
     def _furnish(self, folder: Path, assignment: Assignment) -> None:
         """Give an instance its user's entry and its template's files, once."""
@@ -99,14 +141,10 @@ class LocalDriver:
         (folder / "passwd").write_text(f"tenant:x:1000:1000::{home}:/bin/bash\n", "utf-8")
         (folder / "group").write_text("tenant:x:1000:\n", "utf-8")
         for name, text in assignment.files.items():
-            path = folder / "home" / name
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, "utf-8")
+            write_below(folder / "home", name, text)
         if assignment.ssh_key:
-            keys = folder / "home" / ".ssh" / "authorized_keys"
-            keys.parent.mkdir(mode=0o700, exist_ok=True)
-            keys.write_text(assignment.ssh_key + "\n", "utf-8")
+            keys = ".ssh/authorized_keys"
+            write_below(folder / "home", keys, assignment.ssh_key + "\n", anew=True, mode=0o600)
 
     def _environment(self, folder: Path, assignment: Assignment) -> dict[str, str]:
         home = self.sandbox.home(folder)
@@ -136,17 +174,26 @@ class LocalDriver:
             return Status(phase=Phase.ABSENT)
         ended = _read(run / "ended.json")
         if ended is not None:
-            return Status(phase=Phase.EXITED, exit_code=int(ended["code"]))
+            return self._exited(instance, ended)
         running = _read(run / "running.json")
         if running is None:
             return Status(phase=Phase.STARTING)
         if not procfs.is_alive(running["shim"], running["started"]):
             ended = _read(run / "ended.json")  # it may have ended between the two looks
             if ended is not None:
-                return Status(phase=Phase.EXITED, exit_code=int(ended["code"]))
+                return self._exited(instance, ended)
             self._sweep(running["child"])
             return Status(phase=Phase.ABSENT)
-        return Status(phase=Phase.RUNNING, paused=(self.root / instance / "paused").exists())
+        paused = (self.root / instance / "paused").exists()
+        return Status(phase=Phase.RUNNING, paused=paused, trouble=self._trouble(instance))
+
+    def _exited(self, instance: str, ended: Mapping[str, Any]) -> Status:
+        code = int(ended["code"])
+        return Status(phase=Phase.EXITED, exit_code=code, trouble=self._trouble(instance))
+
+    def _trouble(self, instance: str) -> str:
+        watched = _read(self.root / instance / "trouble.json") or {}
+        return str(watched.get("text") or self.limits.trouble(instance))
 
     def _sweep(self, child: int) -> None:
         """Take what a shim that was killed left behind, if it did not die with it."""
@@ -171,10 +218,9 @@ class LocalDriver:
     def pause(self, instance: str) -> None:
         """Stop an instance's programs where they are."""
         (self.root / instance / "paused").touch()
-        for running in self._shims(instance):
-            for member in procfs.family(running["child"]):
-                with contextlib.suppress(OSError):
-                    os.kill(member.pid, signal.SIGSTOP)
+        for member in self._programs(instance):
+            with contextlib.suppress(OSError):
+                os.kill(member.pid, signal.SIGSTOP)
 
     def resume(self, instance: str) -> None:
         """Let paused programs go on."""
@@ -183,16 +229,24 @@ class LocalDriver:
     def _release_pause(self, instance: str) -> None:
         mark = self.root / instance / "paused"
         if mark.exists():
-            for running in self._shims(instance):
-                for member in procfs.family(running["child"]):
-                    with contextlib.suppress(OSError):
-                        os.kill(member.pid, signal.SIGCONT)
+            for member in self._programs(instance):
+                with contextlib.suppress(OSError):
+                    os.kill(member.pid, signal.SIGCONT)
             mark.unlink(missing_ok=True)
 
     def remove(self, instance: str) -> None:
         """Forget an instance, its disk included."""
         shutil.rmtree(self.root / instance, ignore_errors=True)
+        self.limits.forget(instance)
         self._busy.pop(instance, None)
+
+    def _programs(self, instance: str) -> list[procfs.Program]:
+        """All programs of an instance, those of commands and terminals among them."""
+        found = [m for running in self._shims(instance) for m in procfs.family(running["child"])]
+        if self.isolation().isolates:
+            with contextlib.suppress(Conflict):
+                found += procfs.neighbours(self._inside(instance))
+        return list({member.pid: member for member in found}.values())
 
     def _shims(self, instance: str) -> list[dict[str, Any]]:
         """Shims of an instance that run: its program's and its terminals'."""
@@ -224,7 +278,9 @@ class LocalDriver:
         folder = self.root / instance
         environment = _read(folder / "environment.json") or {}
         words = self.sandbox.joined(self._inside(instance), folder, command, environment)
-        return words, folder
+        bounds = _read(folder / "bounds.json") or {}
+        words = bounded(words, int(bounds.get("file_bytes", _MOST_FILE_BYTES)))
+        return [*self.limits.joining(instance), *words], folder
 
     def execute(self, instance: str, command: Sequence[str], *, timeout_s: float) -> Finished:
         """Run a command inside a running instance."""
@@ -258,7 +314,7 @@ class LocalDriver:
         return _piece(runs[-1], offset, limit)
 
     def reading(self, instance: str) -> Reading | None:
-        """Figures of an instance's programs; the processor stands for the GPU that it plays."""
+        """Figures of an instance's programs, and of its GPUs since the last reading."""
         shims = self._shims(instance)
         if not shims:
             return None
@@ -267,17 +323,24 @@ class LocalDriver:
         return Reading(
             cpu_s=cpu_s,
             memory_bytes=sum(member.memory_bytes for member in members),
-            busy_ratio=self._busy_ratio(instance, cpu_s),
+            busy_ratio=self._busy_ratio(instance),
         )
 
-    def _busy_ratio(self, instance: str, cpu_s: float) -> float | None:
-        """Share of the time since the last reading; programs that ended take theirs with them."""
+    def gpu_work_ns(self, instance: str) -> int | None:
+        """How long its GPUs were at work since it was started, by the node in its home."""
+        return self._work_ns(self.root / instance / "home")
+
+    def _busy_ratio(self, instance: str) -> float | None:
+        """Share of the time since the last reading in which some GPU of it was at work."""
+        work_ns = self.gpu_work_ns(instance)
+        if work_ns is None:
+            return None
         now_s = float(Path("/proc/uptime").read_text("utf-8").split()[0])
         before = self._busy.get(instance)
-        self._busy[instance] = (now_s, cpu_s)
+        self._busy[instance] = (now_s, work_ns)
         if before is None or now_s - before[0] < 0.5:
             return None
-        return min(1.0, max(0.0, (cpu_s - before[1]) / (now_s - before[0])))
+        return min(1.0, max(0.0, (work_ns - before[1]) * 1e-9 / (now_s - before[0])))
 
     # ------------------------------------------------------------ terminals
 

@@ -59,3 +59,23 @@ def family(pid: int) -> list[Program]:
     for member in members:
         members.extend(children.get(member.pid, ()))
     return members
+
+
+def neighbours(pid: int) -> list[Program]:
+    """All programs of the process table that a program sees; itself among them."""
+    table = _table(pid)
+    found = []
+    if table is not None:
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and _table(int(entry)) == table:
+                one = program(int(entry))
+                if one is not None:
+                    found.append(one)
+    return found
+
+
+def _table(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None

@@ -19,6 +19,7 @@ from va100.cloud.drivers.base import Isolation
 
 HOME: Final = "/workspace"
 _SCRATCH: Final = str(Path("/", "tmp"))
+_SCRATCH_BYTES: Final = 4 << 30
 _USER: Final = "1000"
 _READABLE: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl", "localtime",
@@ -56,6 +57,8 @@ class Bubblewrap:
     program: str
     readable: tuple[Path, ...]
     """Folders besides the system's that programs may read: Python's, ours."""
+    sized: bool = True
+    """Whether it can give a size to the folders that are kept in memory."""
 
     def isolation(self) -> Isolation:
         """Say so."""
@@ -72,8 +75,9 @@ class Bubblewrap:
         """The words that run a command inside."""
         words = [self.program, "--unshare-all", "--unshare-user", "--uid", _USER, "--gid", _USER,
                  "--hostname", name, "--die-with-parent", "--cap-drop", "ALL", "--clearenv",
-                 "--proc", "/proc", "--dev", "/dev", "--tmpfs", _SCRATCH, "--tmpfs", "/run",
-                 "--dir", "/etc"]  # fmt: skip
+                 "--proc", "/proc", "--dev", "/dev", "--dir", "/etc"]  # fmt: skip
+        for scratch in (_SCRATCH, "/run", "/dev/shm"):  # noqa: S108 -- inside, each its own
+            words += [*(("--size", str(_SCRATCH_BYTES)) if self.sized else ()), "--tmpfs", scratch]
         for path in _READABLE:
             if os.path.islink(path):
                 words += ["--symlink", os.readlink(path), path]
@@ -86,6 +90,12 @@ class Bubblewrap:
         for extra in self.readable:
             words += ["--ro-bind", str(extra), str(extra)]
         words += ["--bind", str(folder / "home"), HOME, "--chdir", HOME]
+        words += [
+            "--remount-ro",
+            "/dev",
+            "--remount-ro",
+            "/",
+        ]  # else they hold what is written there
         for key, value in environment.items():
             words += ["--setenv", key, value]
         return [*words, "--", *command], 2
@@ -138,12 +148,15 @@ def choose_sandbox(search_path: str, readable: Sequence[Path]) -> Sandbox:
         return Nothing("bubblewrap is not installed")
     if shutil.which("nsenter", path=search_path) is None:
         return Nothing("nsenter (util-linux) is not installed")
-    trial = [program, "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc",
-             "true"]  # fmt: skip
-    tried = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=20)  # noqa: S603
-    if tried.returncode:
-        return Nothing(f"bubblewrap does not work here: {tried.stderr.strip()[:200]}")
-    return Bubblewrap(program, tuple(_outermost(readable)))
+    problem = ""
+    for size in (("--size", "1048576"), ()):  # older ones know no sizes
+        trial = [program, "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", *size,
+                 "--tmpfs", _SCRATCH, "--proc", "/proc", "true"]  # fmt: skip
+        tried = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=20)  # noqa: S603
+        if not tried.returncode:
+            return Bubblewrap(program, tuple(_outermost(readable)), sized=bool(size))
+        problem = problem or tried.stderr.strip()[:200]
+    return Nothing(f"bubblewrap does not work here: {problem}")
 
 
 def python_folders() -> list[Path]:

@@ -4,7 +4,8 @@ It runs apart from whoever asked for it, so that a cloud can be killed and start
 its instances noticing.  ``python -m va100.cloud.drivers.shim FOLDER`` reads ``order.json`` there
 and writes ``running.json``, ``log`` and ``ended.json``.  Told to end, it tells the instance's own
 programs, and takes what is left after ``grace_s``.  With ``terminal``, the program runs on one,
-and what comes down the pipe ``keys`` is typed into it.
+and what comes down the pipe ``keys`` is typed into it.  With ``watch``, it watches the instance's
+bounds, and leaves in ``trouble.json`` beside the folder what the instance ran into.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from va100.cloud.drivers import procfs
+from va100.cloud.drivers.watch import Watch
 
 MOST_LOG_BYTES = 64 << 20
 
@@ -59,7 +61,8 @@ class _Shim:
             self.folder / "running.json",
             {"shim": os.getpid(), "started": me.started if me else 0, "child": child.pid},
         )
-        self._relay(child, source, keys, log)
+        watch = self._watch(child.pid)
+        self._relay(child, source, keys, log, watch)
         code = child.wait()
         self._take_rest(child.pid)
         write_whole(self.folder / "ended.json", {"code": code if code >= 0 else 128 - code})
@@ -107,11 +110,35 @@ class _Shim:
 
         return limit
 
-    def _relay(self, child: subprocess.Popen[bytes], source: int, keys: int, log: Any) -> None:
+    def _watch(self, child: int) -> Callable[[], None]:
+        """What is to be done now and then, to look after the instance's bounds."""
+        wanted = self.order.get("watch")
+        if not wanted:
+            return lambda: None
+        wrapper_count = int(self.order.get("wrappers", 0))
+
+        def members() -> list[procfs.Program]:
+            family = procfs.family(child)
+            if not wrapper_count or len(family) <= wrapper_count:
+                return family
+            return procfs.neighbours(family[wrapper_count].pid)
+
+        def tell(text: str) -> None:
+            write_whole(self.folder.parent / "trouble.json", {"text": text})
+
+        return Watch(
+            Path(wanted["home"]), wanted, members, tell, time.monotonic, time.process_time
+        ).look
+
+    def _relay(
+        self, child: subprocess.Popen[bytes], source: int, keys: int, log: Any,
+        watch: Callable[[], None],
+    ) -> None:  # fmt: skip
         """Keep what the program prints until it ends, and type what is typed."""
         watched = [source] + ([keys] if keys >= 0 else [])
         while True:
             ready, _, _ = select.select(watched, [], [], 0.5)
+            watch()
             if keys in ready:
                 os.write(source, os.read(keys, 4096))
             if source in ready:

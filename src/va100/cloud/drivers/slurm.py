@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from va100.cloud.drivers.base import Assignment, Finished, Isolation, Phase, Reading, Status
+from va100.cloud.drivers.files import write_below
 from va100.cloud.drivers.shim import write_whole
 from va100.cloud.drivers.slurm_files import gres_request
 from va100.errors import Conflict, SetupError
@@ -74,10 +75,7 @@ class SlurmDriver:
         (folder / "home").mkdir(parents=True, exist_ok=True)
         run.mkdir(exist_ok=True)
         for name, text in assignment.files.items():
-            path = folder / "home" / name
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, "utf-8")
+            write_below(folder / "home", name, text)
         (run / "job.sh").write_text(self._script(folder, run, assignment), "utf-8")
         words = [
             "sbatch", "--parsable", f"--job-name={_name(assignment)}", "--export=NONE",
@@ -222,6 +220,11 @@ class SlurmDriver:
 
     def reading(self, instance: str) -> Reading | None:
         """Nothing: the cluster's own monitoring has the figures; what is not known is not idle."""
+        del instance
+        return None
+
+    def gpu_work_ns(self, instance: str) -> int | None:
+        """Not known here."""
         del instance
         return None
 

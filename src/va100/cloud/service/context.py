@@ -63,6 +63,8 @@ class SiteOptions:
     sample_s: int = 10
     keep_samples_s: int = 7 * 86_400
     session_s: int = 14 * 86_400
+    memory_per_eighth_bytes: int | None = None
+    """Of the host, for an eighth of a card; none: what the card's own eighth has, and 2 GiB."""
     start_timeout_s: int = 60
     most_tries: int = 3
 

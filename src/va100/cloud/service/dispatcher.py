@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from va100.cloud.drivers.base import Assignment, Driver, Phase, Reading, Status
 from va100.cloud.fleet import Fleet
+from va100.cloud.geometry import CHIPS, EIGHTHS
 from va100.cloud.ledger import Kind
-from va100.cloud.models import Place
+from va100.cloud.models import Place, Shape, Tier
 from va100.cloud.records import (
     PLACED,
     ClaimRecord,
@@ -37,6 +38,13 @@ from va100.cloud.service.billing import (
     open_meter,
 )
 from va100.cloud.service.context import Context, record_event
+from va100.cloud.service.idleness import (
+    GRACE_S,
+    ask_back,
+    is_paused,
+    lend_idle,
+    warned_left_s,
+)
 from va100.cloud.service.instances import no_place, shape_of, waiting_again
 from va100.cloud.store.database import Work
 from va100.cloud.templates import Template
@@ -45,8 +53,9 @@ from va100.errors import Va100Error
 LOG: Final = logging.getLogger("va100.cloud.dispatcher")
 _LOCK: Final = "dispatcher"
 _LOCK_S: Final = 15
-_GRACE_S: Final = 5.0
 _LAUNCHING_S: Final = 3.0
+_PROGRAMS_BYTES: Final = 2 << 30
+"""Memory for programs themselves, for an eighth of a card."""
 
 
 class NotLeading(Exception):
@@ -78,6 +87,7 @@ class Dispatcher:
         try:
             self._observe()
             self._enforce()
+            self._watch_lent()
             self._plan()
             self._observe()
             self._sample()
@@ -152,7 +162,7 @@ class Dispatcher:
             if gone:
                 self._finish_stop(instance, driver)
             else:
-                driver.stop(instance.id, grace_s=_GRACE_S)
+                driver.stop(instance.id, grace_s=GRACE_S)
         elif instance.state == State.STARTING:
             was_there = status.phase is not Phase.ABSENT
             if not was_there:
@@ -164,8 +174,19 @@ class Dispatcher:
                 self._failed_start(instance, "it did not start in time")
         elif gone:
             self._gone(instance, status)
-        elif instance.lent != status.paused:
-            (driver.pause if instance.lent else driver.resume)(instance.id)
+        elif is_paused(instance) != status.paused:
+            (driver.resume if status.paused else driver.pause)(instance.id)
+        elif status.trouble != instance.reason:
+            self._note_trouble(instance, status.trouble)
+
+    def _note_trouble(self, instance: InstanceRecord, trouble: str) -> None:
+        """Show a running instance's tenant what it ran into, and that it is over."""
+        code = "limit" if trouble else ""
+        with self._work() as work:
+            values = {"reason": trouble[:500], "reason_code": code}
+            running = work.change(InstanceRecord, values, id=instance.id, state=State.RUNNING)
+            if running and trouble:
+                self._tell(work, instance, "limit", trouble[:500])
 
     def _is_slow(self, instance: InstanceRecord) -> bool:
         since_s = self.context.now_s() - instance.placed_s
@@ -188,6 +209,7 @@ class Dispatcher:
                     image=template.image if template else "",
                     ports=tuple(instance.ports),
                     disk_bytes=instance.disk_gib << 30,
+                    memory_bytes=self._memory_bytes(shape_of(instance)),
                     ssh_key=instance.ssh_key,
                     trusted=trusted,
                 )
@@ -198,6 +220,13 @@ class Dispatcher:
         with self._work() as work:  # from now on it can be slow
             values = {"placed_s": self.context.now_s()}
             work.change(InstanceRecord, values, id=instance.id, state=State.STARTING)
+
+    def _memory_bytes(self, shape: Shape) -> int:
+        """Of the host; what a virtual card holds is there, too."""
+        each = self.context.options.memory_per_eighth_bytes
+        if each is None:
+            each = CHIPS[shape.model].memory_bytes // EIGHTHS + _PROGRAMS_BYTES
+        return each * shape.eighths
 
     def _failed_start(self, instance: InstanceRecord, problem: str) -> None:
         """A start that came to nothing: the place is let go, and tried anew a few times."""
@@ -248,6 +277,7 @@ class Dispatcher:
         if status.phase is Phase.EXITED:
             code = status.exit_code
             text = f"its program ended with status {code}; the GPU is free and not charged any more"
+            text += f" ({status.trouble})" if status.trouble else ""
             self._leave(instance, State.EXITED, "exited", text, exit_code=code)
             return
         then = State.PENDING if instance.recover else State.FAILED
@@ -359,31 +389,37 @@ class Dispatcher:
             text = f"its GPU did nothing for {idle_s} s"
             self._leave(instance, State.STOPPED, "idle", text)
         elif instance.lendable and not instance.gang and idle_s >= options.lend_after_s:
-            if instance.tier >= 2 and instance.state == State.RUNNING:
+            if instance.tier >= Tier.STANDARD and instance.state == State.RUNNING:
+                work_ns = self._work_ns(instance)
                 with self._work() as work:
-                    work.change(InstanceRecord, {"lent": True}, id=instance.id, lent=False)
-                    close_meters(self.context, work, instance.id, Kind.GPU)
-                    self._tell(work, instance, "lent", f"its GPU did nothing for {idle_s} s")
+                    lend_idle(self.context, work, instance, idle_s, work_ns)
         elif instance.warned_s is None:
-            left_s = self._ends_within(instance, idle_s, now_s)
-            if left_s is not None:
+            left = warned_left_s(options, instance, idle_s, now_s)
+            if left is not None:
+                text = f"it will be stopped in {left[0]} s: {left[1]}"
                 with self._work() as work:
                     work.change(InstanceRecord, {"warned_s": now_s}, id=instance.id)
-                    self._tell(work, instance, "warning", f"it will be stopped in {left_s} s")
+                    self._tell(work, instance, "warning", text)
 
-    def _ends_within(self, instance: InstanceRecord, idle_s: int, now_s: int) -> int | None:
-        """Seconds until an instance is stopped, if that is soon enough to say so."""
-        warn_s = self.context.options.warn_s
-        found = []
-        if instance.idle_stop_s is not None:
-            left_s = instance.idle_stop_s - idle_s
-            if left_s <= min(warn_s, instance.idle_stop_s // 2):
-                found.append(left_s)
-        if instance.ends_s is not None:
-            left_s = instance.ends_s - now_s
-            if left_s <= min(warn_s, instance.lease_s // 2):
-                found.append(left_s)
-        return min(found, default=None)
+    def _work_ns(self, instance: InstanceRecord) -> int | None:
+        """GPU time that an instance has used, as its driver tells."""
+        with self._work() as work:
+            node = work.get(NodeRecord, name=instance.node)
+        driver = self.drivers.get(node.driver) if node else None
+        return driver.gpu_work_ns(instance.id) if driver else None
+
+    def _watch_lent(self) -> None:
+        """Recall the place of those whose programs have GPU work again."""
+        with self._work() as work:
+            watched = work.all(
+                InstanceRecord, state=State.RUNNING, lent=True, recalled=False,
+                watched_ns__not=None,
+            )  # fmt: skip
+        for instance in watched:
+            work_ns = self._work_ns(instance)
+            if work_ns is None or work_ns > (instance.watched_ns or 0):
+                with self._work() as work:
+                    ask_back(self.context, work, instance, "it has GPU work again")
 
     # ------------------------------------------------------------ the scheduler
 
@@ -422,7 +458,8 @@ class Dispatcher:
                 text = f"its place will be taken in {notice.at_s - now_s} s: save what you need"
                 self._tell(work, instance, "notice", text)
         for name in plan.resumed:
-            values = {"lent": False, "recalled": False, "busy_s": now_s, "notice_s": None}
+            values = {"lent": False, "recalled": False, "watched_ns": None, "busy_s": now_s,
+                      "notice_s": None}  # fmt: skip
             work.change(InstanceRecord, values, id=name)
             for instance in work.all(InstanceRecord, id=name):
                 open_meter(self.context, work, instance, shape_of(instance))
@@ -466,7 +503,7 @@ class Dispatcher:
                         cpu_s=reading.cpu_s,
                     )
                 )
-                if ratio > 0.01 or reading.busy_ratio is None:
+                if ratio > 0 or reading.busy_ratio is None:
                     busy: dict[str, Any] = {"busy_s": int(now)}
                     if instance.warned_s is not None and not self._ends_soon(instance, now):
                         busy["warned_s"] = None
@@ -491,6 +528,7 @@ def instance_at(instance: InstanceRecord, place: Place, tier: int, now_s: int) -
         "claimed_by": "",
         "lent": False,
         "recalled": False,
+        "watched_ns": None,
         "reason": "",
         "reason_code": "",
     }

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from va100.cloud.drivers.base import Driver, Finished
@@ -31,9 +31,10 @@ from va100.cloud.records import (
 )
 from va100.cloud.service.billing import balance_micro, price_book, require_money
 from va100.cloud.service.context import Actor, Context, record_audit, record_event
+from va100.cloud.service.idleness import ask_back, is_paused
 from va100.cloud.store.database import Work
 from va100.cloud.templates import Template
-from va100.errors import BadRequest, Conflict, NotFound, NotPermitted, QuotaExceeded
+from va100.errors import BadRequest, BeingReturned, Conflict, NotFound, NotPermitted, QuotaExceeded
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -348,6 +349,8 @@ class Instances:
         with self.context.database.work() as work:
             found = self._find(work, actor, name)
             if found.state in {State.PENDING, State.STARTING, State.RUNNING}:
+                if found.lent:
+                    ask_back(self.context, work, found, "its owner started it")
                 return found
             if found.state == State.STOPPING and found.then in RESTING:
                 work.change(InstanceRecord, {"then": State.PENDING}, id=found.id)
@@ -425,7 +428,8 @@ class Instances:
             firm = found.tier >= Tier.STANDARD and not found.gang
             if found.state != State.RUNNING or not firm:
                 raise Conflict("only a running instance that cannot be displaced can lend")
-            work.change(InstanceRecord, {"lendable": True, "lent": True}, id=found.id, lent=False)
+            values = {"lendable": True, "lent": True, "watched_ns": None}
+            work.change(InstanceRecord, values, id=found.id, lent=False)
             record_audit(self.context, work, actor, "lend", found.id)
         self.wake()
         return self.show(actor, found.id)
@@ -437,7 +441,7 @@ class Instances:
             found = self._find(work, actor, name)
             if not found.lent:
                 raise Conflict(f"{found.name} has lent nothing")
-            work.change(InstanceRecord, {"recalled": True}, id=found.id)
+            ask_back(self.context, work, found, "its owner asked")
             record_audit(self.context, work, actor, "recall", found.id)
         self.wake()
         return self.show(actor, found.id)
@@ -451,14 +455,25 @@ class Instances:
         ------
         Conflict
             It has no driver now, since it has no place.
+        BeingReturned
+            It was lent; that it is asked for recalls its GPU.
         """
         actor.require(scope)
         found = self.show(actor, name)
+        if found.lent and scope == "instances:write":
+            self._ask_back(found)
         with self.context.database.work() as work:
             node = work.get(NodeRecord, name=found.node) if found.node else None
         if node is None or node.driver not in self.drivers:
             raise Conflict(f"{found.name} is {found.state}, so nothing runs in it")
         return found, self.drivers[node.driver]
+
+    def _ask_back(self, instance: InstanceRecord) -> None:
+        with self.context.database.work() as work:
+            ask_back(self.context, work, instance, "its owner is back")
+        self.wake()
+        if is_paused(replace(instance, recalled=True)):
+            raise BeingReturned(name=instance.name, retry_after_s=2)
 
     def execute(
         self, actor: Actor, name: str, command: Sequence[str], *, timeout_s: float = 60
@@ -467,8 +482,8 @@ class Instances:
         found, driver = self.running(actor, name, "instances:write")
         if not command or any("\0" in word for word in command):
             raise BadRequest("a list of words, the program first", field="command")
-        if found.state != State.RUNNING or found.lent:
-            raise Conflict(f"{found.name} is {'lent' if found.lent else found.state}")
+        if found.state != State.RUNNING:
+            raise Conflict(f"{found.name} is {found.state}")
         with self.context.database.work() as work:
             record_audit(self.context, work, actor, "exec", found.id, command[0][:200])
         return driver.execute(found.id, command, timeout_s=timeout_s)
@@ -518,6 +533,7 @@ def no_place() -> dict[str, Any]:
         "claimed_by": "",
         "lent": False,
         "recalled": False,
+        "watched_ns": None,
         "busy_s": None,
         "gpus": [],
     }

@@ -44,8 +44,8 @@ def _pass_on(request: Request, name: str, port: int, path: str, body: bytes) -> 
     record, driver = site_of(request).instances.running(visitor.actor, name, "instances:write")
     if port not in record.ports:
         raise NotFound("port", f"{port} of {record.name}")
-    if record.state != State.RUNNING or record.lent:
-        raise Conflict(f"{record.name} is {'lent' if record.lent else record.state}")
+    if record.state != State.RUNNING:
+        raise Conflict(f"{record.name} is {record.state}")
     address = driver.port_address(record.id, port)
     if address is None:
         raise Conflict(f"{record.name} has no way to port {port}")

@@ -110,8 +110,12 @@ def relation(gpu: Gpu, other: Gpu, *, with_links: bool = True) -> str:
 
 
 def _links_between(gpu: Gpu, other: Gpu) -> int:
-    """Links that work and end in the other GPU, or in a switch that the other is at, too."""
-    if gpu.is_mig_enabled or other.is_mig_enabled:
+    """Links that work and end in the other GPU, or in a switch that the other is at, too.
+
+    None where NVML says that the two do not talk over them, as with a GPU that was taken out of the
+    fabric for one of its links.
+    """
+    if _p2p_state(gpu, other, _P2P["n"]) != "OK":
         return 0
     mine, theirs = _ends(gpu), _ends(other)
     direct = mine.count(other.bus_id)
