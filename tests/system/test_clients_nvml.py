@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -10,8 +11,8 @@ import textwrap
 
 import pytest
 
+from tests.helpers.node_program import Program
 from tests.helpers.nvml_calls import LIBRARY
-from tests.system.test_node_cuda import Program
 from va100.gpu.native import NATIVE_DIR
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="the native core is not built")
@@ -155,8 +156,45 @@ def test_what_pytorch_asks(environment):
     )
 
 
+def test_gputil(environment):
+    """It runs nvidia-smi and cuts its lines."""
+    if not importlib.util.find_spec("GPUtil"):
+        pytest.skip("needs GPUtil: the extra node-clients")
+    environment = environment | {
+        "PATH": os.pathsep.join([str(NATIVE_DIR / "smi"), environment["PATH"]]),
+        "PYTHONWARNINGS": "ignore",  # of distutils, which Python is to lose
+    }
+    with Program() as program:
+        program.ask(f"alloc {1 << 30}")
+        told = python(
+            environment,
+            """
+            import GPUtil
+            for gpu in GPUtil.getGPUs():
+                used = gpu.memoryUsed > 1024
+                print(gpu.id, gpu.name, gpu.driver, gpu.memoryTotal, used, gpu.load)
+            print(GPUtil.getAvailable(limit=4, maxMemory=0.01))
+            """,
+        ).splitlines()
+    assert told[0] == "0 NVIDIA A100-SXM4-40GB 580.95.05 40960.0 True 0.0"
+    assert told[4] == "[1, 2, 3]"
+
+
+def test_ray(environment):
+    if not importlib.util.find_spec("ray"):
+        pytest.skip("needs Ray: pip install ray")
+    told = python(
+        environment,
+        """
+        from ray._private.accelerators.nvidia_gpu import NvidiaGPUAcceleratorManager as Found
+        print(Found.get_current_node_num_accelerators(), Found.get_current_node_accelerator_type())
+        """,
+    )
+    assert told == "4 A100\n"
+
+
 def test_what_ray_asks(environment):
-    """Ray's provider of GPU readings calls these; Ray itself is too large to install for it."""
+    """Ray's provider of GPU readings calls these, whether Ray is installed or not."""
     pytest.importorskip("pynvml", reason="needs nvidia-ml-py: the extra node-clients")
     told = python(
         environment,
