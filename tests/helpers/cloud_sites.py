@@ -71,7 +71,9 @@ class Served:
 def environment(**more):
     """The environment of this process, with the library's sources on the path."""
     paths = os.pathsep.join([str(ROOT / "src"), *(path for path in sys.path if path)])
-    return os.environ | {"PYTHONPATH": paths} | more
+    found = os.environ | {"PYTHONPATH": paths} | more
+    found.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling all modules is half of a start
+    return found
 
 
 def account(site, name="ann"):

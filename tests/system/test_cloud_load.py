@@ -26,7 +26,7 @@ def site(tmp_path):
 
 
 def test_everyone_gets_one_and_pays_once(site, full):
-    users = 200 if full else 12
+    users = 200 if full else 8
     operator = account(site, "operator")
     problems, done, trusts = [], [], threading.Lock()
     begun = threading.Barrier(users)
@@ -66,5 +66,5 @@ def test_everyone_gets_one_and_pays_once(site, full):
         times = sorted((e["from_s"], e["to_s"]) for e in charges)
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(times)), times
     checks = doctor(site)
-    assert all(one["good"] for one in checks if one["check"] != "isolation"), checks
+    assert all(one["good"] for one in checks), checks
     assert "Traceback" not in site.log()

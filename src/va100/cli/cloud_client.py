@@ -316,7 +316,7 @@ def _usage(args: argparse.Namespace) -> int:
     if args.json:
         return _print_json(found)
     rows = [
-        [u["name"], u["item"], f"{u['eighths']}/8", f"{u['allocated_s']} s",
+        [u["name"], u["item"], _share(u["item"], u["eighths"]), f"{u['allocated_s']} s",
          f"{u['busy_s']:.0f} s", dollars(u["charged_micro"] - u["discount_micro"])]
         for u in found
     ]  # fmt: skip
@@ -329,7 +329,7 @@ def _bill(args: argparse.Namespace) -> int:
     if args.json:
         return _print_json(found)
     rows = [
-        [line["instance"], line["kind"], line["item"], f"{line['eighths']}/8",
+        [line["instance"], line["kind"], line["item"], _share(line["item"], line["eighths"]),
          f"{line['seconds_s']} s", dollars(line["amount_micro"])]
         for line in found["lines"]
     ]  # fmt: skip
@@ -337,6 +337,11 @@ def _bill(args: argparse.Namespace) -> int:
     for name in ("opening", "charged", "paid", "closing"):
         print(f"{name:8} {dollars(found[name + '_micro'])}")
     return 0
+
+
+def _share(item: str, eighths: int) -> str:
+    """How much of an item: eighths of a card, or GiB of disk."""
+    return f"{eighths / 8:g} GiB" if item == "disk" else f"{eighths}/8"
 
 
 def _period(args: argparse.Namespace) -> dict[str, int]:

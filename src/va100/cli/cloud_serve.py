@@ -121,10 +121,11 @@ def _database_url(args: argparse.Namespace) -> str:
 def _serve(args: argparse.Namespace) -> int:
     if not environment.is_built():
         raise SetupError("the native core is not built", remedy="make setup")
-    _require_packages()
     if not 1 <= args.workers <= 32:
         raise BadRequest("1 to 32 workers", field="--workers")
     nodes = [_node(text) for text in args.node or DEFAULT_NODES]
+    options = _options(args)
+    _require_packages()
     listening = _listening(args)
     host, port = listening.getsockname()[:2]
     _set_up_logs(as_json=args.json_logs)
@@ -141,7 +142,7 @@ def _serve(args: argparse.Namespace) -> int:
     from va100.cloud.api.app import create_app  # noqa: PLC0415
     from va100.cloud.web.console import add_console  # noqa: PLC0415
 
-    app = create_app(_site(args, nodes), version=version.VERSION)
+    app = create_app(_site(args, nodes, options), version=version.VERSION)
     add_console(app)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False,
                             timeout_graceful_shutdown=10)  # fmt: skip
@@ -205,26 +206,30 @@ def _serve_together(args: argparse.Namespace, listening: socket.socket) -> int:
     return 0
 
 
-def _site(args: argparse.Namespace, nodes: list[Any]) -> Any:
+def _options(args: argparse.Namespace) -> Any:
     from va100.cloud.policies import ORDERS, Policy  # noqa: PLC0415
-    from va100.cloud.service.context import SiteOptions  # noqa: PLC0415
-    from va100.cloud.service.passwords import Argon2  # noqa: PLC0415
-    from va100.cloud.site import Setting, open_site  # noqa: PLC0415
-    from va100.cloud.store.database import Database  # noqa: PLC0415
+    from va100.cloud.service.options import SiteOptions  # noqa: PLC0415
 
     if args.policy not in ORDERS:
         raise BadRequest(f"{args.policy!r} is none of {', '.join(ORDERS)}", field="--policy")
     if args.notice < 1:
         raise BadRequest("1 second or more", field="--notice")
-    if args.memory_per_eighth is not None and args.memory_per_eighth <= 0:
-        raise BadRequest("more than 0 GiB", field="--memory-per-eighth")
     memory = args.memory_per_eighth
-    options = SiteOptions(
-        memory_per_eighth_bytes=None if memory is None else int(memory * (1 << 30)),
+    if memory is not None and memory <= 0:
+        raise BadRequest("more than 0 GiB", field="--memory-per-eighth")
+    return SiteOptions(
         policy=Policy(order=ORDERS[args.policy], notice_s=args.notice),
+        memory_per_eighth_bytes=None if memory is None else int(memory * (1 << 30)),
         open_registration=not args.closed,
         self_top_up=not args.no_self_top_up,
     )
+
+
+def _site(args: argparse.Namespace, nodes: list[Any], options: Any) -> Any:
+    from va100.cloud.service.passwords import Argon2  # noqa: PLC0415
+    from va100.cloud.site import Setting, open_site  # noqa: PLC0415
+    from va100.cloud.store.database import Database  # noqa: PLC0415
+
     setting = Setting(
         clock=time.time,  # noqa: TID251 -- the edge hands the clock in
         token=secrets.token_hex,

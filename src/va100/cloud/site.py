@@ -18,10 +18,11 @@ from va100.cloud.prices import default_prices
 from va100.cloud.records import NodeRecord, PriceRecord
 from va100.cloud.service.accounts import Accounts, Hasher
 from va100.cloud.service.billing import Billing
-from va100.cloud.service.context import Context, SiteOptions
+from va100.cloud.service.context import Context
 from va100.cloud.service.dispatcher import Dispatcher
 from va100.cloud.service.instances import Instances
 from va100.cloud.service.operators import Operators
+from va100.cloud.service.options import SiteOptions
 from va100.cloud.store.database import Database
 from va100.cloud.templates import SHIPPED, Template, read_templates
 

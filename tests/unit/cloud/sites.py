@@ -8,7 +8,7 @@ from tests.unit.cloud.fleets import SXM
 from va100.cloud.drivers.base import Finished, Isolation, Phase, Reading, Status
 from va100.cloud.policies import Policy
 from va100.cloud.records import NodeRecord
-from va100.cloud.service.context import SiteOptions
+from va100.cloud.service.options import SiteOptions
 from va100.cloud.site import Setting, open_site
 from va100.cloud.store.database import Database
 from va100.errors import Conflict, NotFound, SetupError

@@ -148,6 +148,22 @@ def test_what_a_disk_holds_is_counted_once(tmp_path):
     assert disk_use_bytes(tmp_path, enough=10) < used, "no longer than is needed"
 
 
+def test_bounds_grow_and_shrink():
+    limits = choose_limits()
+    if isinstance(limits, Watched):
+        pytest.skip(f"no control groups on this host: {limits.why}")
+    name = f"t-{secrets.token_hex(4)}"
+    for mib in (100, 200, 50):
+        limits.prepare(name, Bounds(memory_bytes=mib * MIB, programs=mib))
+        assert (limits._groups(name)[-1] / "pids.max").read_text() == f"{mib}\n"
+    with subprocess.Popen([*limits.joining(name), "sleep", "100"]) as inside:
+        wait_until(lambda: (limits._groups(name)[-1] / "cgroup.procs").read_text())
+        limits.prepare(name, Bounds(memory_bytes=300 * MIB, programs=7))
+        inside.kill()
+    assert (limits._groups(name)[-1] / "pids.max").read_text() == "7\n"
+    wait_until(lambda: limits.forget(name) or not limits._groups(name)[0].exists())
+
+
 class TestChoice:
     def unified(self, tmp_path, controllers="cpu memory pids"):
         (tmp_path / "cgroup.controllers").write_text(controllers)

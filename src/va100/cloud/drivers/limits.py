@@ -148,12 +148,16 @@ class ControlGroups:
         return sorted({folder / instance for folder in self.folders.values()})
 
     def prepare(self, instance: str, bounds: Bounds) -> None:
-        """Make an instance's groups and set what they may hold."""
+        """Make an instance's groups anew, unless something is in them, and set what they hold."""
+        self.forget(instance)
         for group in self._groups(instance):
             group.mkdir(exist_ok=True)
         files = self._files()
         memory, programs = self.folders["memory"] / instance, self.folders["pids"] / instance
         if bounds.memory_bytes:
+            if self.version == 1:  # memory alone may not be more than memory and swap together
+                with contextlib.suppress(OSError):
+                    (memory / files["swap"]).write_text("-1")
             (memory / files["memory"]).write_text(str(bounds.memory_bytes))
             no_swap = "0" if self.version == 2 else str(bounds.memory_bytes)
             with contextlib.suppress(OSError):  # a host without swap need not have the file

@@ -50,7 +50,7 @@ class LocalDriver:
         How long the GPUs of the instance with a home folder were at work; none: not known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each its own word at the one place that calls it
         self,
         root: Path,
         sandbox: Sandbox,

@@ -13,7 +13,8 @@ from typing import Any, Final
 from va100.cloud.ledger import Kind
 from va100.cloud.records import InstanceRecord, State
 from va100.cloud.service.billing import close_meters
-from va100.cloud.service.context import Context, SiteOptions, record_event
+from va100.cloud.service.context import Context, record_event
+from va100.cloud.service.options import SiteOptions
 from va100.cloud.store.database import Work
 
 GRACE_S: Final = 5.0
