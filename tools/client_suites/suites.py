@@ -82,7 +82,23 @@ _TRITON: Final = (
     _MACHINE_CODE,
 )
 
+_CUPY: Final = (
+    ("libcu(blas|rand|fft|solver|sparse)|CURAND|CUBLAS|CUFFT|CUSOLVER|CUSPARSE", "machine code"),
+)
+
 SUITES: Final = {
+    "cupy": Suite(
+        folder=".",
+        patterns=(
+            "tests/cupy_tests/core_tests/test_*.py",
+            "tests/cupy_tests/cuda_tests/test_*.py",
+            "tests/cupy_tests/manipulation_tests/test_*.py",
+            "tests/cupy_tests/math_tests/test_*.py",
+            "tests/cupy_tests/sorting_tests/test_*.py",
+            "tests/cupy_tests/statistics_tests/test_*.py",
+        ),
+        reasons=_CUPY,
+    ),
     "cuda-core": Suite(
         folder="cuda_core",
         patterns=("tests/**/test_*.py",),
