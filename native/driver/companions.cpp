@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "settings.h"
@@ -44,9 +45,7 @@ void open_compiler(const std::string &folder, const std::string &theirs) {
     dlclose(ours);
 }
 
-} // namespace
-
-void open_companions() {
+void open_all(std::string compilers) {
   if (!dlsym(RTLD_DEFAULT, "Py_IsInitialized"))
     return;
   const std::string folder = own_folder();
@@ -54,12 +53,22 @@ void open_companions() {
     return;
   for (const char *name : {"libnvJitLink.so.12", "libnvJitLink.so.13"})
     open_linker(folder, name);
-  std::string rest = settings().nvrtcs;
-  while (!rest.empty()) {
-    const size_t end = rest.find(':');
-    open_compiler(folder, rest.substr(0, end));
-    rest = end == std::string::npos ? "" : rest.substr(end + 1);
+  while (!compilers.empty()) {
+    const size_t end = compilers.find(':');
+    open_compiler(folder, compilers.substr(0, end));
+    compilers = end == std::string::npos ? "" : compilers.substr(end + 1);
   }
 }
+
+// Clients may look for a linker before their first call: numba's does.  Settings are not read so
+// early, since Python may still be about to write them.
+__attribute__((constructor)) void open_when_loaded() {
+  const char *const compilers = std::getenv("VA100_NVRTC");
+  open_all(compilers ? compilers : "");
+}
+
+} // namespace
+
+void open_companions() { open_all(settings().nvrtcs); }
 
 } // namespace va

@@ -50,3 +50,9 @@ def test_numba(tmp_path):
     text = tmp_path / "multiply.ptx"
     text.write_text(HEADER + MULTIPLY)
     assert run(CLIENTS / "numba_grid_sync.py", text).stdout == "True\n"
+
+
+def test_numba_in_a_program_that_a_program_starts():
+    pytest.importorskip("numba.cuda", reason="needs numba-cuda")
+    printed = run(CLIENTS / "numba_child.py").stdout
+    assert printed == str([f"{i} 999" for i in range(6)]) + "\n"
