@@ -29,8 +29,8 @@ EXTRA_OF_LOCK = {
     "plan": ("onnx", "plan"),
     "pycuda": ("pycuda",),
 }
-WITHOUT_LOCK = {"ray", "torch"}
-"""Gigabytes that tests do without."""
+WITHOUT_LOCK = {"cupy", "ray", "torch"}
+"""Gigabytes, or minutes of building, that tests do without."""
 IN_ONE_ENVIRONMENT = set(EXTRA_OF_LOCK) - {"jax", "bench", "bench-tensor"} | {"build"}
 
 
