@@ -28,7 +28,16 @@ Activities &activities() {
   return *instance;
 }
 
+std::vector<Reach> &reached() {
+  static thread_local std::vector<Reach> reach;
+  return reach;
+}
+
 } // namespace
+
+void log_reach(std::vector<Reach> reach) { reached() = std::move(reach); }
+
+std::vector<Reach> take_reach() { return std::exchange(reached(), {}); }
 
 bool known_activity(uint64_t variant_id, uint64_t ctas, va_activity *out) {
   Activities &a = activities();

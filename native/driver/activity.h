@@ -2,10 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "va100/activity.h"
 
 namespace va {
+
+// Memory of another GPU that a grid reaches through its arguments.
+struct Reach {
+  int device;          // as this process numbers it
+  int gpu;             // its place in the node
+  double share;        // of all that the grid reaches
+  double bytes_per_s;  // between here and there
+};
+// The next launch that this thread logs reaches so far.
+void log_reach(std::vector<Reach> reach);
+std::vector<Reach> take_reach();
 
 // False while it is not known.
 bool known_activity(uint64_t variant_id, uint64_t ctas, va_activity *out);

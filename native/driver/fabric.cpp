@@ -75,12 +75,14 @@ int gpu_holding(uint64_t address, int device) {
 
 uint32_t links_between(int gpu, int peer) { return node::links_to(node_links(), gpu, peer); }
 
-double peer_copy_s(int from, int to, uint64_t bytes) {
+double peer_bytes_per_s(int from, int to) {
   const int links = va_fabric_links(from, to);
-  const double rate = links ? links * facts::kPeerLinkBytesPerSecond
-                            : facts::kPeerPciGen4BytesPerSecond *
-                                  (1 << va_fabric_pcie_generation()) / 16.0;
-  return facts::kPeerFloorSeconds + static_cast<double>(bytes) / rate;
+  return links ? links * facts::kPeerLinkBytesPerSecond
+               : facts::kPeerPciGen4BytesPerSecond * (1 << va_fabric_pcie_generation()) / 16.0;
+}
+
+double peer_copy_s(int from, int to, uint64_t bytes) {
+  return facts::kPeerFloorSeconds + static_cast<double>(bytes) / peer_bytes_per_s(from, to);
 }
 
 } // namespace va

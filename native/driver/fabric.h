@@ -11,7 +11,8 @@ using NodeLinks = node::Joined;
 
 // A bit for each NVLink of a GPU over which it talks to a peer, by place in the node.
 uint32_t links_between(int gpu, int peer);
-// From one GPU to another, by place in the node.
+// Bytes a second between two GPUs, by place in the node, and how long a copy takes.
+double peer_bytes_per_s(int from, int to);
 double peer_copy_s(int from, int to, uint64_t bytes);
 
 // Memory of another process, mapped here: where in the node it lies.  Forgotten when unmapped.

@@ -5,6 +5,7 @@
 
 #include "activity.h"
 #include "board.h"
+#include "fabric.h"
 #include "capture.h"
 #include "compiler.h"
 #include "coredump.h"
@@ -14,6 +15,7 @@
 #include "va100/check.h"
 #include "va100/children.h"
 #include "va100/driver.h"
+#include "va100/outside.h"
 #include "va100/heap.h"
 
 namespace va {
@@ -155,10 +157,25 @@ void report(Context &context, const Function &f, const Variant &variant, const v
   g_last_fault = new std::string(std::move(text));
 }
 
+// Of the allocations that a launch can reach, those that lie on other GPUs.
+std::vector<Reach> reach_of(const va_allocation *found, size_t count, uint64_t all_bytes,
+                            const Device &device) {
+  const int here = va_fabric_gpu(device.ordinal);
+  std::vector<Reach> reach;
+  for (size_t i = 0; i < count; ++i) {
+    const int gpu = found[i].device < 0 ? -1 : gpu_holding(found[i].base, found[i].device);
+    if (gpu < 0 || gpu == here || !found[i].bytes)
+      continue;
+    const double share = static_cast<double>(found[i].bytes) / static_cast<double>(all_bytes);
+    reach.push_back(Reach{found[i].device, gpu, share, peer_bytes_per_s(gpu, here)});
+  }
+  return reach;
+}
+
 // Bytes of the allocations that a launch can reach through its arguments and its module's
 // variables: more than it touches, perhaps, but DRAM sees none of them more than it has to.
 // Pointers that lie in memory are not followed.
-uint64_t footprint_of(const Function &f, const uint8_t *block) {
+uint64_t footprint_of(const Function &f, const uint8_t *block, const Device &device) {
   constexpr size_t kMostPointers = 64;
   va_allocation found[kMostPointers];
   size_t count = 0;
@@ -172,8 +189,13 @@ uint64_t footprint_of(const Function &f, const uint8_t *block) {
       ++count;
   }
   uint64_t bytes = 0;
-  for (size_t i = 0; i < count; ++i)
+  bool is_local = true;
+  for (size_t i = 0; i < count; ++i) {
     bytes += found[i].bytes;
+    is_local = is_local && found[i].device == device.ordinal;
+  }
+  if (!is_local)
+    log_reach(reach_of(found, count, bytes, device));
   if (bytes)
     for (const auto &[name, global] : f.module->globals)
       bytes += global.bytes;
@@ -256,7 +278,7 @@ void run_grid(Stream &stream, Function &f, const Shape &s, const uint8_t *parame
   request.l2_bytes = static_cast<uint64_t>(device.attribute(kL2Bytes));
   request.shuffle = settings().shuffle;
   request.counters = counters.data();
-  const uint64_t footprint_bytes = footprint_of(f, parameters);
+  const uint64_t footprint_bytes = footprint_of(f, parameters, device);
   va_exec_use_heap(stream.context->id, stream.context->limits[kMallocHeapLimit].load());
   {
     const std::lock_guard<std::recursive_mutex> lock(stream.order);

@@ -43,6 +43,7 @@ struct Launch {
   double duration_s = kLaunchFloorSeconds;
   double start_s = 0;
   Crowding crowding{};
+  std::vector<Reach> reach; // mostly nothing
 };
 
 // Launches alike in all of this take equally long.  Counters are compared by place: equal ones
@@ -128,12 +129,24 @@ void collect_unknown(Log &l, std::map<Alike, Known> *known, std::vector<Alike> *
   }
 }
 
-// Factor on a launch's time for what its neighbours did.
-double slowed_by(const Crowding &crowding, const LaunchWork &work) {
+// What a launch takes with what goes on around it: what its neighbours do, and that memory of other
+// GPUs is as far as the link to it; bytes go where the allocations are, in proportion to their size.
+double in_company(const Launch &launch, double alone_s) {
+  const LaunchWork &work = launch.work;
   va_activity does{};
   known_activity(work.variant_id, uint64_t{work.grid[0]} * work.grid[1] * work.grid[2], &does);
   const double memory = does.permille[0] * 1e-3;
-  return crowding.compute * (1 - memory) + crowding.memory * memory;
+  const Crowding &crowding = launch.crowding;
+  double seconds = alone_s * (crowding.compute * (1 - memory) + crowding.memory * memory);
+  for (const Reach &reach : launch.reach) {
+    const double loaded = static_cast<double>(does.load_bytes) * reach.share;
+    const double stored = static_cast<double>(does.store_bytes) * reach.share;
+    // Whether an allocation is read or written is not known, so all goes one way.
+    seconds = std::max(seconds, (loaded + stored) / reach.bytes_per_s);
+    sent_over_links(reach.device, static_cast<int>(work.device), static_cast<uint64_t>(loaded));
+    sent_over_links(static_cast<int>(work.device), reach.device, static_cast<uint64_t>(stored));
+  }
+  return seconds;
 }
 
 void apply_known(Log &l) {
@@ -142,7 +155,7 @@ void apply_known(Log &l) {
     const auto it = l.known.find(key_of(launch->work));
     if (it == l.known.end())
       break; // came while we asked
-    launch->duration_s = it->second.duration_s * slowed_by(launch->crowding, launch->work);
+    launch->duration_s = in_company(*launch, it->second.duration_s);
     priced(static_cast<int>(launch->work.device), launch->duration_s);
   }
   l.unpriced = i;
@@ -308,6 +321,7 @@ void log_launch(const std::shared_ptr<Track> &track, LaunchWork work) {
     launch.work = std::move(work);
     launch.stream = track->id;
     launch.crowding = crowding;
+    launch.reach = take_reach();
     l.launches.push_back(std::move(launch));
   }
   Work entry{What::kLaunch, track, nullptr, nullptr, 0, serial};

@@ -89,3 +89,18 @@ def test_a_broken_switch(on_node):
     assert matrix[1].split()[1:9] == ["X", *["NV10"] * 7]
     on_node(kind, "-m", "va100.cli", "node", "clear", kind)
     assert "<inactive>" not in on_node(kind, "-m", "va100.cli", "smi", "nvlink", "-s")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["hgx-a100-8x80gb", "hgx-a100-4x40gb", "pcie-a100-80gb-x2", "pcie-a100-80gb-x8-unbridged"],
+)
+def test_kernels_that_read_a_peer_s_memory_wait_for_the_link(on_node, kind):
+    client = CLIENT.with_name("peer_reads.py")
+    near_us, far_us, received_kib = (float(word) for word in on_node(kind, client).split())
+    size = 1 << 26
+    link = peer_copy(size, 0, 1, node=find_node(kind))
+    assert near_us < far_us
+    assert far_us == pytest.approx(size / link.rate_bytes_per_s * 1e6, rel=0.15)
+    linked = surviving(find_node(kind), Damage()).pair_links[0][1] > 0
+    assert (received_kib > 0) is linked

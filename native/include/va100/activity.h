@@ -13,6 +13,7 @@ enum { VA_ACTIVITY_UNITS = 5 }; /* memory, tensor cores, FP64, FP32 and FP16 pip
 typedef struct va_activity {
   uint32_t power_mw; /* above that of an idle card, at the boost clock, no limit heeded */
   uint32_t permille[VA_ACTIVITY_UNITS]; /* of the launch's time that each unit is busy */
+  uint64_t load_bytes, store_bytes; /* that pass the SMs' L1, to memory wherever it is */
 } va_activity;
 
 /* Launches of a variant in a grid of so many CTAs do this; the next ones are told of as such. */

@@ -11,6 +11,7 @@ from typing import Final
 
 from va100.gpu.native import library
 from va100.perf.kernel import Bound, KernelEstimate
+from va100.perf.memory import Traffic
 from va100.spec.model import ChipSpec
 from va100.spec.rates import memory_bytes_per_s
 
@@ -22,7 +23,12 @@ _NO_LIMIT_W: Final = 1_000_000
 class Activity(ctypes.Structure):
     """``va_activity``."""
 
-    _fields_ = (("power_mw", ctypes.c_uint32), ("permille", ctypes.c_uint32 * len(UNITS)))
+    _fields_ = (
+        ("power_mw", ctypes.c_uint32),
+        ("permille", ctypes.c_uint32 * len(UNITS)),
+        ("load_bytes", ctypes.c_uint64),
+        ("store_bytes", ctypes.c_uint64),
+    )
 
 
 def unlimited(chip: ChipSpec) -> ChipSpec:
@@ -30,7 +36,7 @@ def unlimited(chip: ChipSpec) -> ChipSpec:
     return replace(chip, power_default_w=_NO_LIMIT_W)
 
 
-def activity_of(found: KernelEstimate, chip: ChipSpec) -> Activity:
+def activity_of(found: KernelEstimate, flow: Traffic, chip: ChipSpec) -> Activity:
     """Say what a launch does, from its estimate at the boost clock.
 
     DRAM is told as a share of its peak rate, which copies do not reach; pipes as one of cycles.
@@ -40,7 +46,8 @@ def activity_of(found: KernelEstimate, chip: ChipSpec) -> Activity:
     shares[0] *= reached
     above_w = max(found.energy.power_w - chip.measured.idle_w, 0.0)
     permille = (ctypes.c_uint32 * len(UNITS))(*(round(1000 * min(s, 1.0)) for s in shares))
-    return Activity(round(above_w * 1000), permille)
+    stored = round(flow.l2_bytes * flow.store_fraction)
+    return Activity(round(above_w * 1000), permille, round(flow.l2_bytes) - stored, stored)
 
 
 def tell_activity(variant_id: int, cta_count: int, activity: Activity) -> None:

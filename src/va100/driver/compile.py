@@ -24,6 +24,7 @@ from va100.gpu.launch import KernelDescription, LoadedModule
 from va100.gpu.native import library
 from va100.gpu.place import function_addresses, place_module, remove_module
 from va100.perf.kernel import KernelEstimate, estimate
+from va100.perf.memory import traffic
 from va100.ptx.program import PtxModule
 from va100.spec.model import ChipSpec
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
@@ -320,7 +321,9 @@ class Backend:
         """Tell what launches like this one do to the card."""
         if found.energy.clock_hz < self.seen.boost_clock_hz:
             found = self.estimate(record, unlimited(self.seen))
-        tell_activity(record.variant_id, config_of(record).grid.size, activity_of(found, self.seen))
+        flow = traffic(self.counters(record), self.seen)
+        activity = activity_of(found, flow, self.seen)
+        tell_activity(record.variant_id, config_of(record).grid.size, activity)
 
     def _explain(self, compiler_id: int, variant_id: int, fault: int, text: Any, room: int) -> None:
         def act() -> None:

@@ -31,11 +31,19 @@ class FieldValue(ctypes.Structure):
 
 
 def sent_kib() -> int:
+    return _link_kib(138)
+
+
+def received_kib() -> int:
+    return _link_kib(139)
+
+
+def _link_kib(field: int) -> int:
     nvml = ctypes.CDLL(str(NATIVE / "libnvidia-ml.so.1"))
     assert nvml.nvmlInit_v2() == 0
     device = ctypes.c_void_p()
     assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
-    asked = FieldValue(field=138, scope=0xFFFFFFFF)
+    asked = FieldValue(field=field, scope=0xFFFFFFFF)
     assert nvml.nvmlDeviceGetFieldValues(device, 1, ctypes.byref(asked)) == 0
     return asked.value if asked.result == 0 else 0
 
