@@ -80,21 +80,27 @@ static const Seat kSeats2[] = {{0, 7, 0, 0}, {0, 15, 0, 0}, {0, 71, 0, 1}, {0, 7
 static const Seat kSeats3[] = {{0, 7, 0, 0}, {0, 15, 0, 0}, {0, 71, 0, 1}, {0, 78, 0, 1}};
 static const Seat kSeats4[] = {{0, 7, 0, 3}, {0, 15, 0, 3}, {0, 71, 0, 1}, {0, 78, 0, 1}, {0, 135, 0, 7}, {0, 144, 0, 7}, {0, 183, 0, 5}, {0, 189, 0, 5}};
 static const Seat kSeats5[] = {{0, 7, 0, 3}, {0, 15, 0, 3}, {0, 71, 0, 1}, {0, 78, 0, 1}, {0, 135, 0, 7}, {0, 144, 0, 7}, {0, 183, 0, 5}, {0, 189, 0, 5}};
-static const Seat kSeats6[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 0}, {0, 50, 0, 0}, {0, 177, 0, 1}, {0, 178, 0, 1}, {0, 202, 0, 1}, {0, 203, 0, 1}};
-static const Seat kSeats7[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 0}, {0, 50, 0, 0}, {0, 177, 0, 1}, {0, 178, 0, 1}, {0, 202, 0, 1}, {0, 203, 0, 1}};
+static const Seat kSeats6[] = {{0, 23, 0, 0}, {0, 24, 0, 1}};
+static const Seat kSeats7[] = {{0, 23, 0, 0}, {0, 24, 0, 1}};
 static const Seat kSeats8[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 1}, {0, 50, 0, 1}};
 static const Seat kSeats9[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 1}, {0, 50, 0, 1}};
-static const Seat kSeats10[] = {{0, 23, 0, 0}, {0, 24, 0, 1}};
-static const Seat kSeats11[] = {{0, 23, 0, 0}, {0, 24, 0, 1}};
-static const Seat kSeats12[] = {{0, 23, 0, 0}};
-static const Seat kSeats13[] = {{0, 23, 0, 0}};
+static const Seat kSeats10[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 0}, {0, 50, 0, 0}, {0, 177, 0, 1}, {0, 178, 0, 1}, {0, 202, 0, 1}, {0, 203, 0, 1}};
+static const Seat kSeats11[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 0}, {0, 50, 0, 0}, {0, 177, 0, 1}, {0, 178, 0, 1}, {0, 202, 0, 1}, {0, 203, 0, 1}};
+static const Seat kSeats12[] = {{0, 23, 0, 0}, {0, 24, 0, 0}, {0, 49, 0, 0}, {0, 50, 0, 0}, {0, 177, 0, 1}, {0, 178, 0, 1}, {0, 202, 0, 1}, {0, 203, 0, 1}};
+static const Seat kSeats13[] = {{0, 7, 0, 0}};
 static const Seat kSeats14[] = {{0, 7, 0, 0}};
-static const Seat kSeats15[] = {{0, 7, 0, 0}};
-static const Seat kSeats16[] = {{0, 16, 28, 0}, {0, 16, 29, 0}, {0, 32, 28, 0}, {0, 32, 29, 0}, {0, 144, 28, 1}, {0, 144, 29, 1}, {0, 160, 28, 1}, {0, 160, 29, 1}};
+static const Seat kSeats15[] = {{0, 23, 0, 0}};
+static const Seat kSeats16[] = {{0, 23, 0, 0}};
 static const Seat kSeats17[] = {{0, 16, 28, 0}, {0, 16, 29, 0}, {0, 32, 28, 0}, {0, 32, 29, 0}, {0, 144, 28, 1}, {0, 144, 29, 1}, {0, 160, 28, 1}, {0, 160, 29, 1}};
-static const Seat kSeats18[] = {{1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 1}, {4, 0, 0, 1}, {11, 0, 0, 2}, {12, 0, 0, 2}, {13, 0, 0, 3}, {14, 0, 0, 3}};
+static const Seat kSeats18[] = {{0, 16, 28, 0}, {0, 16, 29, 0}, {0, 32, 28, 0}, {0, 32, 29, 0}, {0, 144, 28, 1}, {0, 144, 29, 1}, {0, 160, 28, 1}, {0, 160, 29, 1}};
 static const Seat kSeats19[] = {{1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 1}, {4, 0, 0, 1}, {11, 0, 0, 2}, {12, 0, 0, 2}, {13, 0, 0, 3}, {14, 0, 0, 3}};
-static const Seat kSeats20[] = {{1, 0, 0, 0}, {2, 0, 0, 1}, {3, 0, 0, 2}, {4, 0, 0, 3}};
+static const Seat kSeats20[] = {{1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 1}, {4, 0, 0, 1}, {11, 0, 0, 2}, {12, 0, 0, 2}, {13, 0, 0, 3}, {14, 0, 0, 3}};
+static const Seat kSeats21[] = {{1, 0, 0, 0}, {2, 0, 0, 1}, {3, 0, 0, 2}, {4, 0, 0, 3}};
+static const Seat kSeats22[] = {{0, 0, 4, 0}};
+static const Seat kSeats23[] = {{0, 0, 4, 0}, {0, 128, 4, 1}};
+static const Seat kSeats24[] = {{0, 0, 4, 0}, {0, 0, 5, 0}, {0, 128, 4, 1}, {0, 128, 5, 1}};
+static const Seat kSeats25[] = {{0, 0, 4, 0}, {0, 0, 5, 0}, {0, 0, 6, 0}, {0, 0, 7, 0}, {0, 128, 4, 1}, {0, 128, 5, 1}, {0, 128, 6, 1}, {0, 128, 7, 1}};
+static const Seat kSeats26[] = {{0, 0, 4, 0}, {0, 0, 5, 0}, {0, 0, 6, 0}, {0, 0, 7, 0}, {0, 128, 4, 1}, {0, 128, 5, 1}, {0, 128, 6, 1}, {0, 128, 7, 1}};
 
 const Kind kKinds[] = {
     {"hgx-a100-8x80gb", "A100-SXM4-80GB", 1, kSeats0, 8},
@@ -103,21 +109,27 @@ const Kind kKinds[] = {
     {"hgx-a100-4x40gb", "A100-SXM4-40GB", 2, kSeats3, 4},
     {"dgx-a100-640gb", "A100-SXM4-80GB", 1, kSeats4, 8},
     {"dgx-a100-320gb", "A100-SXM4-40GB", 1, kSeats5, 8},
-    {"pcie-a100-80gb-x8", "A100-PCIE-80GB", 3, kSeats6, 8},
-    {"pcie-a100-40gb-x8", "A100-PCIE-40GB", 3, kSeats7, 8},
+    {"pcie-a100-80gb-x2", "A100-PCIE-80GB", 3, kSeats6, 2},
+    {"pcie-a100-40gb-x2", "A100-PCIE-40GB", 3, kSeats7, 2},
     {"pcie-a100-80gb-x4", "A100-PCIE-80GB", 3, kSeats8, 4},
     {"pcie-a100-40gb-x4", "A100-PCIE-40GB", 3, kSeats9, 4},
-    {"pcie-a100-80gb-x2", "A100-PCIE-80GB", 3, kSeats10, 2},
-    {"pcie-a100-40gb-x2", "A100-PCIE-40GB", 3, kSeats11, 2},
-    {"pcie-a100-80gb", "A100-PCIE-80GB", 0, kSeats12, 1},
-    {"pcie-a100-40gb", "A100-PCIE-40GB", 0, kSeats13, 1},
-    {"sxm-a100-80gb", "A100-SXM4-80GB", 0, kSeats14, 1},
-    {"sxm-a100-40gb", "A100-SXM4-40GB", 0, kSeats15, 1},
-    {"aws-p4d.24xlarge", "A100-SXM4-40GB", 1, kSeats16, 8},
-    {"aws-p4de.24xlarge", "A100-SXM4-80GB", 1, kSeats17, 8},
-    {"azure-nd96asr-v4", "A100-SXM4-40GB", 1, kSeats18, 8},
-    {"azure-nd96amsr-a100-v4", "A100-SXM4-80GB", 1, kSeats19, 8},
-    {"azure-nc96ads-a100-v4", "A100-PCIE-80GB", 3, kSeats20, 4},
+    {"pcie-a100-80gb-x8", "A100-PCIE-80GB", 3, kSeats10, 8},
+    {"pcie-a100-40gb-x8", "A100-PCIE-40GB", 3, kSeats11, 8},
+    {"pcie-a100-80gb-x8-unbridged", "A100-PCIE-80GB", 0, kSeats12, 8},
+    {"sxm-a100-80gb", "A100-SXM4-80GB", 0, kSeats13, 1},
+    {"sxm-a100-40gb", "A100-SXM4-40GB", 0, kSeats14, 1},
+    {"pcie-a100-80gb", "A100-PCIE-80GB", 0, kSeats15, 1},
+    {"pcie-a100-40gb", "A100-PCIE-40GB", 0, kSeats16, 1},
+    {"aws-p4d.24xlarge", "A100-SXM4-40GB", 1, kSeats17, 8},
+    {"aws-p4de.24xlarge", "A100-SXM4-80GB", 1, kSeats18, 8},
+    {"azure-nd96asr-v4", "A100-SXM4-40GB", 1, kSeats19, 8},
+    {"azure-nd96amsr-a100-v4", "A100-SXM4-80GB", 1, kSeats20, 8},
+    {"azure-nc96ads-a100-v4", "A100-PCIE-80GB", 3, kSeats21, 4},
+    {"gcp-a2-highgpu-1g", "A100-SXM4-40GB", 0, kSeats22, 1},
+    {"gcp-a2-highgpu-2g", "A100-SXM4-40GB", 1, kSeats23, 2},
+    {"gcp-a2-highgpu-4g", "A100-SXM4-40GB", 1, kSeats24, 4},
+    {"gcp-a2-highgpu-8g", "A100-SXM4-40GB", 1, kSeats25, 8},
+    {"gcp-a2-ultragpu-8g", "A100-SXM4-80GB", 1, kSeats26, 8},
 };
 const size_t kKindCount = sizeof kKinds / sizeof kKinds[0];
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models.h"
+#include "power_facts.h"
 
 namespace va::node {
 
@@ -24,11 +25,13 @@ constexpr uint32_t kFullChipMw = 131'400;
 // How long clocks stay up after work.  Assumed; cards differ.
 constexpr uint64_t kClocksStayNs = 2'000'000'000;
 
-// Share of dynamic power at a share of the highest clock: fitted to ten locked clocks of an FP32
-// burn on the 40 GB PCIe card, within 4 % of its full power.
+// Share of dynamic power at a share of the highest clock: work slows with the clock, and each piece
+// of it takes the square of the voltage.  As power_w of perf/energy.py, where the constants are fitted.
 inline double power_share(double clock_share) {
-  const double x = clock_share;
-  return 0.3 * x + 0.7 * x * x * x * x * x;
+  using namespace facts;
+  const double reach = clock_share > kFlatRatio ? (clock_share - kFlatRatio) / (1 - kFlatRatio) : 0;
+  const double full = 1 + kVoltageLinear + kVoltageSquare;
+  return clock_share * (1 + kVoltageLinear * reach + kVoltageSquare * reach * reach) / full;
 }
 
 } // namespace va::node

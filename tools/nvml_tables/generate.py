@@ -25,6 +25,7 @@ def outputs() -> dict[Path, str]:
         native / "nvml_api.h": native_source.header(rows),
         native / "nvml_exports.cpp": native_source.exports(rows),
         native / "nvml_models.cpp": native_source.models(),
+        native / "power_facts.h": native_source.power_facts(),
         ROOT / "docs" / "nvml-coverage.md": coverage_page.page(rows),
     }
 

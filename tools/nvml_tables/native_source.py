@@ -7,6 +7,7 @@ from typing import Final
 
 from nvml_tables.table import Row
 from va100.node.kinds import KINDS, NodeKind
+from va100.perf import energy
 from va100.spec.a100 import MODELS
 from va100.spec.mig import COMPUTE_PROFILES, SHARING, profiles
 from va100.spec.model import ChipSpec, MigComputeProfileSpec, MigProfileSpec
@@ -76,6 +77,22 @@ def models() -> str:
     parts.append(_table("Kind", "kKinds", (_kind(i, k) for i, k in enumerate(KINDS))))
     parts.append("} // namespace va::node\n")
     return "\n".join(parts)
+
+
+def power_facts() -> str:
+    """How power falls with the clock: the energy model's own constants."""
+    rows = {
+        "kFlatRatio": energy.FLAT_RATIO,
+        "kVoltageLinear": energy.VOLTAGE_LINEAR,
+        "kVoltageSquare": energy.VOLTAGE_SQUARE,
+    }
+    lines = [f"constexpr double {name} = {value!r};" for name, value in rows.items()]
+    return (
+        HEAD.format(sources="va100.perf.energy")
+        + "#pragma once\n\nnamespace va::facts {\n\n"
+        + "\n".join(lines)
+        + "\n\n} // namespace va::facts\n"
+    )
 
 
 def _table(of: str, name: str, entries: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
-"""Kinds of node: which cards, where they sit, how they are joined; not what they are set to.
+"""Kinds of node that state can be made of: which cards, where they sit, how they are joined.
 
-The table is the one truth: the native core's copy is generated from it.
+They follow from the rows of :mod:`va100.spec.nodes`; the native core's copy is generated from here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from va100.spec.a100 import A100_PCIE_40GB, A100_PCIE_80GB, A100_SXM4_40GB, A100_SXM4_80GB
 from va100.spec.model import ChipSpec, Source
-from va100.spec.sources import assumed, measured
+from va100.spec.nodes import NODES, LinkKind, NodeSpec, board_of
 
 
 class Board(IntEnum):
@@ -27,6 +26,16 @@ class Board(IntEnum):
     """Four links to each of three peers."""
     BRIDGED = 3
     """Pairs of PCIe cards under bridges of twelve links."""
+
+
+_BOARDS: Final[Mapping[LinkKind, Board]] = MappingProxyType(
+    {
+        LinkKind.NONE: Board.UNLINKED,
+        LinkKind.SWITCHED: Board.SWITCHED,
+        LinkKind.MESH: Board.MESHED,
+        LinkKind.BRIDGE: Board.BRIDGED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,63 +61,27 @@ class NodeKind:
     """Of the seats; the cards' own facts have theirs."""
 
 
-_DGX: Final = measured("SMI-XML", "topo -m of a DGX A100; bus numbers of a published profile")
-_P4D: Final = measured("AWS-TOPOLOGY", "p4d-24xl-topo.xml")
-_NC: Final = measured("AZURE-HEALTH", "ncv4-topo.xml")
-_CHOSEN: Final = assumed("RECALLED", "bus numbers chosen here, in the order of the sockets")
-
-_DGX_SEATS: Final = tuple(
-    Seat(0, bus, 0, numa)
-    for bus, numa in zip(
-        (0x07, 0x0F, 0x47, 0x4E, 0x87, 0x90, 0xB7, 0xBD), (3, 3, 1, 1, 7, 7, 5, 5), strict=True
+def _kind(node: NodeSpec) -> NodeKind:
+    return NodeKind(
+        name=node.name,
+        chip=node.chip,
+        board=_BOARDS[node.links],
+        seats=tuple(map(_seat, node.bus_ids, node.gpu_numa_ids)),
+        source=node.sources["bus_ids"],
     )
-)
-_FOUR: Final = tuple(Seat(0, bus, 0, i // 2) for i, bus in enumerate((0x07, 0x0F, 0x47, 0x4E)))
-_P4D_SEATS: Final = tuple(
-    Seat(0, bus, slot, numa)
-    for bus, numa in ((0x10, 0), (0x20, 0), (0x90, 1), (0xA0, 1))
-    for slot in (0x1C, 0x1D)
-)
-_ND_SEATS: Final = tuple(
-    Seat(domain, 0, 0, i // 2) for i, domain in enumerate((1, 2, 3, 4, 11, 12, 13, 14))
-)
-_NC_SEATS: Final = tuple(Seat(i + 1, 0, 0, i) for i in range(4))
-_ONE: Final = (Seat(0, 0x07, 0, 0),)
 
 
-def _slots(count: int) -> tuple[Seat, ...]:
-    """Cards in slots of a server: pairs beside each other, half on each socket."""
-    buses = (0x17, 0x18, 0x31, 0x32, 0xB1, 0xB2, 0xCA, 0xCB)
-    return tuple(Seat(0, bus, 0, 2 * i // max(count, 2)) for i, bus in enumerate(buses[:count]))
+def _seat(bus_id: str, numa: int) -> Seat:
+    """Read ``0000:10:1C.0``."""
+    domain, bus, slot = bus_id.partition(".")[0].split(":")
+    return Seat(int(domain, 16), int(bus, 16), int(slot, 16), numa)
 
 
-def _kind(
-    name: str, chip: ChipSpec, board: Board, seats: tuple[Seat, ...], source: Source
-) -> NodeKind:
-    return NodeKind(name=name, chip=chip, board=board, seats=seats, source=source)
+def _has_one_baseboard(node: NodeSpec) -> bool:
+    """Whether the native core's six switches, or none, are all there are."""
+    board = board_of(node)
+    return board is None or board.baseboard_count == 1
 
 
-KINDS: Final = (
-    _kind("hgx-a100-8x80gb", A100_SXM4_80GB, Board.SWITCHED, _DGX_SEATS, _DGX),
-    _kind("hgx-a100-8x40gb", A100_SXM4_40GB, Board.SWITCHED, _DGX_SEATS, _DGX),
-    _kind("hgx-a100-4x80gb", A100_SXM4_80GB, Board.MESHED, _FOUR, _CHOSEN),
-    _kind("hgx-a100-4x40gb", A100_SXM4_40GB, Board.MESHED, _FOUR, _CHOSEN),
-    _kind("dgx-a100-640gb", A100_SXM4_80GB, Board.SWITCHED, _DGX_SEATS, _DGX),
-    _kind("dgx-a100-320gb", A100_SXM4_40GB, Board.SWITCHED, _DGX_SEATS, _DGX),
-    _kind("pcie-a100-80gb-x8", A100_PCIE_80GB, Board.BRIDGED, _slots(8), _CHOSEN),
-    _kind("pcie-a100-40gb-x8", A100_PCIE_40GB, Board.BRIDGED, _slots(8), _CHOSEN),
-    _kind("pcie-a100-80gb-x4", A100_PCIE_80GB, Board.BRIDGED, _slots(4), _CHOSEN),
-    _kind("pcie-a100-40gb-x4", A100_PCIE_40GB, Board.BRIDGED, _slots(4), _CHOSEN),
-    _kind("pcie-a100-80gb-x2", A100_PCIE_80GB, Board.BRIDGED, _slots(2), _CHOSEN),
-    _kind("pcie-a100-40gb-x2", A100_PCIE_40GB, Board.BRIDGED, _slots(2), _CHOSEN),
-    _kind("pcie-a100-80gb", A100_PCIE_80GB, Board.UNLINKED, _slots(1), _CHOSEN),
-    _kind("pcie-a100-40gb", A100_PCIE_40GB, Board.UNLINKED, _slots(1), _CHOSEN),
-    _kind("sxm-a100-80gb", A100_SXM4_80GB, Board.UNLINKED, _ONE, _CHOSEN),
-    _kind("sxm-a100-40gb", A100_SXM4_40GB, Board.UNLINKED, _ONE, _CHOSEN),
-    _kind("aws-p4d.24xlarge", A100_SXM4_40GB, Board.SWITCHED, _P4D_SEATS, _P4D),
-    _kind("aws-p4de.24xlarge", A100_SXM4_80GB, Board.SWITCHED, _P4D_SEATS, _P4D),
-    _kind("azure-nd96asr-v4", A100_SXM4_40GB, Board.SWITCHED, _ND_SEATS, _CHOSEN),
-    _kind("azure-nd96amsr-a100-v4", A100_SXM4_80GB, Board.SWITCHED, _ND_SEATS, _CHOSEN),
-    _kind("azure-nc96ads-a100-v4", A100_PCIE_80GB, Board.BRIDGED, _NC_SEATS, _NC),
-)
+KINDS: Final = tuple(_kind(node) for node in NODES if _has_one_baseboard(node))
 BY_NAME: Final[Mapping[str, NodeKind]] = MappingProxyType({kind.name: kind for kind in KINDS})

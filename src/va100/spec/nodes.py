@@ -243,7 +243,9 @@ def _cards(name: str, chip: ChipSpec, count: int, *, bridged: bool = True) -> _R
 
 
 def _one(name: str, chip: ChipSpec) -> _Row:
-    return _cards(name, chip, 1)
+    row = _cards(name, chip, 1)
+    # A module alone sits where the first one of a board does.
+    return row._replace(buses=_DGX_BUSES.split()[0]) if name.startswith("sxm") else row
 
 
 def _aws(name: str, chip: ChipSpec) -> _Row:
