@@ -389,6 +389,28 @@ def _fleet(args: argparse.Namespace) -> int:
     return 0
 
 
+def _defragment(args: argparse.Namespace) -> int:
+    client = _client(args)
+    if args.carry_out:
+        found = client.call("POST", "/operator/defragmentation", {"gpu": args.gpu})
+    else:
+        found = client.call("GET", "/operator/defragmentation", query={"gpu": args.gpu})
+    if args.json:
+        return _print_json(found)
+    if not found["possible"]:
+        print(f"no moves of what may be moved make room for {args.gpu}")
+        return 1
+    for move in found["under_way"]:
+        print(f"{move['instance']}  is being moved from {move['from']} to {move['to']}")
+    for move in found["moves"]:
+        print(f"{move['instance']}  would move from {move['from']} to {move['to']}")
+    if not found["moves"] and not found["under_way"]:
+        print(f"{args.gpu} has a place already")
+    elif found["moves"]:
+        print("--carry-out moves them, with notice")
+    return 0
+
+
 def _api(args: argparse.Namespace) -> int:
     body = None
     if args.body is not None:
@@ -501,6 +523,13 @@ def _top_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", help="a payment's name; one name pays once")
 
 
+def _defragment_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gpu", required=True, metavar="MODEL[:PROFILE|:COUNT]",
+                        help="what room is to be made for")  # fmt: skip
+    parser.add_argument("--carry-out", action="store_true", help="do it, not only plan it")
+    _json_option(parser)
+
+
 def _api_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", metavar="METHOD")
     parser.add_argument("path", metavar="PATH", help="below /v1, such as /keys")
@@ -533,5 +562,11 @@ _VERBS: Final[tuple[tuple[str, str, Run, Callable[[argparse.ArgumentParser], Non
     ("balance", "what is left", _balance, _nothing),
     ("top-up", "pay in", _top_up, _top_up_options),
     ("fleet", "every card with what is on it (operators)", _fleet, _json_option),
+    (
+        "defragment",
+        "move what may be moved, to make room (operators)",
+        _defragment,
+        _defragment_options,
+    ),
     ("api", "call the API with your key", _api, _api_options),
 )

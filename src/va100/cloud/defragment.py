@@ -27,7 +27,12 @@ class Move:
 
 
 def moves_for(
-    fleet: Fleet, shape: Shape, fitting: Fitting, movable: frozenset[str] = frozenset()
+    fleet: Fleet,
+    shape: Shape,
+    fitting: Fitting,
+    movable: frozenset[str] = frozenset(),
+    *,
+    fixed: frozenset[str] = frozenset(),
 ) -> tuple[Move, ...] | None:
     """Find the fewest moves after which a standard instance of a shape has a place.
 
@@ -35,6 +40,8 @@ def moves_for(
     ----------
     movable : frozenset of str
         Leases that may be moved although nobody may displace them, such as stopped ones.
+    fixed : frozenset of str
+        Leases that stay although they could be displaced.
 
     Returns
     -------
@@ -43,6 +50,8 @@ def moves_for(
     """
     if find_free(fleet, shape, Tier.STANDARD, fitting) is not None:
         return ()
+    firm = frozenset(lease.name for lease in fleet.leases.values() if lease.firm)
+    movable = frozenset(fleet.leases) - (firm - movable) - fixed
     best: tuple[Move, ...] | None = None
     for place, leases in sorted(
         _places_with_movable(fleet, shape, movable), key=lambda entry: (len(entry[1]), entry[0])
@@ -78,7 +87,7 @@ def stranded_eighths(fleet: Fleet, model: str) -> int:
 
 
 def _may_move(lease: Lease, movable: frozenset[str]) -> bool:
-    return not lease.lent and not lease.claimed_by and (not lease.firm or lease.name in movable)
+    return not lease.lent and not lease.claimed_by and lease.name in movable
 
 
 def _places_with_movable(
@@ -154,7 +163,8 @@ def _moved_off(
         return ()
     fleet.claim(Claim("defragment", "", shape, (place,), firm=True))
     for lease in sorted(leases, key=lambda lease: (-lease.eighths, lease.name)):
-        target = find_free(fleet, lease.shape, lease.tier, fitting)
+        # Not on what others were promised, even for those who could be there.
+        target = find_free(fleet, lease.shape, max(lease.tier, Tier.STANDARD), fitting)
         if target is None:
             break
         moves.append(Move(lease.name, lease.place, target))

@@ -183,6 +183,8 @@ class _Pass:
         )
 
     def _tier_at(self, request: Request, place: Place) -> Tier:
+        if request.market is Market.SPOT:  # moved, to a place that was kept for it
+            return Tier.SPOT
         homes = {home.place for home in self.fleet.homes if home.tenant == request.tenant}
         return Tier.GUARANTEED if place in homes else Tier.STANDARD
 

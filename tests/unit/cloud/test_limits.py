@@ -157,7 +157,7 @@ def test_bounds_grow_and_shrink():
         limits.prepare(name, Bounds(memory_bytes=mib * MIB, programs=mib))
         assert (limits._groups(name)[-1] / "pids.max").read_text() == f"{mib}\n"
     with subprocess.Popen([*limits.joining(name), "sleep", "100"]) as inside:
-        wait_until(lambda: (limits._groups(name)[-1] / "cgroup.procs").read_text())
+        wait_until((limits._groups(name)[-1] / "cgroup.procs").read_text)
         limits.prepare(name, Bounds(memory_bytes=300 * MIB, programs=7))
         inside.kill()
     assert (limits._groups(name)[-1] / "pids.max").read_text() == "7\n"

@@ -511,7 +511,8 @@ def test_defragmentation_is_planned(site, ann):
     for number in range(2):
         launch(site, ann, gpu="sxm80:4g.40gb", name=f"f{number}")
     launch(site, ann, gpu="sxm80:1g.10gb", name="s0", market="spot")
-    assert site.operators.defragment(ann, "sxm80:1g.10gb") == ()
+    plan = site.operators.defragment(ann, "sxm80:1g.10gb")
+    assert (plan.moves, plan.under_way) == ((), ())
 
 
 def test_the_fleet_is_drawn(site, ann):

@@ -13,11 +13,14 @@ from va100.cloud.api.schemas import (
     Payment,
     PriceWish,
     Promise,
+    Room,
     Seconds,
     TenantChange,
 )
+from va100.cloud.defragment import Move
 from va100.cloud.ledger import CardAccount, Kind
 from va100.cloud.records import AuditRecord, HomeRecord, NodeRecord, TenantRecord
+from va100.cloud.service.moving import MovePlan
 from va100.cloud.service.operators import CardView
 from va100.errors import BadRequest
 
@@ -94,15 +97,28 @@ def figures(actor: ActorOf, site: SiteOf) -> dict[str, Any]:
 def defragmentation(
     actor: ActorOf, site: SiteOf, gpu: Annotated[str, Query(max_length=80)]
 ) -> dict[str, Any]:
-    """The fewest moves after which a shape has a place."""
-    moves = site.operators.defragment(actor, gpu)
+    """The fewest moves after which a shape has a place, and those under way."""
+    return _plan_view(site.operators.defragment(actor, gpu))
+
+
+@ROUTER.post("/defragmentation", status_code=202)
+def make_room(body: Room, actor: ActorOf, site: SiteOf) -> dict[str, Any]:
+    """Begin these moves, with notice; again, it begins nothing new."""
+    plan = site.operators.make_room(actor, body.gpu)
+    site.wake.set()
+    return _plan_view(plan)
+
+
+def _plan_view(plan: MovePlan) -> dict[str, Any]:
     return {
-        "possible": moves is not None,
-        "moves": [
-            {"instance": move.lease, "from": str(move.source), "to": str(move.target)}
-            for move in moves or ()
-        ],
+        "possible": plan.moves is not None,
+        "moves": [_move_view(move) for move in plan.moves or ()],
+        "under_way": [_move_view(move) for move in plan.under_way],
     }
+
+
+def _move_view(move: Move) -> dict[str, str]:
+    return {"instance": move.lease, "from": str(move.source), "to": str(move.target)}
 
 
 @ROUTER.get("/cards/{node}/{gpu}/account")

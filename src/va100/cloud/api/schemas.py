@@ -401,6 +401,12 @@ class Promise(Body):
     count: Annotated[int, Field(ge=0, le=10_000)]
 
 
+class Room(Body):
+    """A shape that room is to be made for."""
+
+    gpu: Text
+
+
 class PriceWish(Body):
     """A price and the date it holds from."""
 

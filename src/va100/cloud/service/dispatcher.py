@@ -46,6 +46,7 @@ from va100.cloud.service.idleness import (
     warned_left_s,
 )
 from va100.cloud.service.instances import no_place, shape_of, waiting_again
+from va100.cloud.service.moving import target_of
 from va100.cloud.store.database import Work
 from va100.cloud.templates import Template
 from va100.errors import Va100Error
@@ -373,7 +374,13 @@ class Dispatcher:
         for instance in running:
             if instance.notice_s is not None and instance.notice_s <= now_s:
                 then = State.PENDING if instance.recover else State.STOPPED
-                self._leave(instance, then, "displaced", "its place went to one with more right")
+                with self._work() as work:
+                    target = target_of(work, instance)
+                if target:
+                    self._leave(instance, then, "moved", f"it goes on at {target}")
+                else:
+                    why = "its place went to one with more right"
+                    self._leave(instance, then, "displaced", why)
             elif instance.ends_s is not None and instance.ends_s <= now_s:
                 self._leave(instance, State.STOPPED, "lease-over", "its lease is over")
             elif instance.tenant in broke and instance.state == State.RUNNING:
@@ -426,6 +433,7 @@ class Dispatcher:
     def _plan(self) -> None:
         now_s = self.context.now_s()
         with self._work() as work:
+            work.serialise("fleet")
             self._close_lent_meters(work)
             site = snapshot.read(work, usable=set(self.drivers))
             if not site.requests and not site.returning and not site.claims:

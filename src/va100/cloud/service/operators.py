@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from va100.cloud import ledger
-from va100.cloud.defragment import Move, fragmentation, moves_for, stranded_eighths
+from va100.cloud.defragment import fragmentation, stranded_eighths
 from va100.cloud.fleet import Fleet
 from va100.cloud.geometry import CHIPS, EIGHTHS
 from va100.cloud.guarantees import lay_out
@@ -29,8 +29,9 @@ from va100.cloud.records import (
 from va100.cloud.service import snapshot
 from va100.cloud.service.billing import meter_of, price_book
 from va100.cloud.service.context import Actor, Context, record_audit
+from va100.cloud.service.moving import MovePlan, carry_out, plan_moves
 from va100.cloud.store.database import Work
-from va100.errors import BadRequest, Conflict, NotFound
+from va100.errors import BadRequest, Conflict, NoPlacement, NotFound
 
 _LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "limit_eighths": (0, 1 << 20),
@@ -48,6 +49,8 @@ class Part:
     start: int
     width: int
     instance: str
+    key: str
+    """Its identifier; names are a tenant's own."""
     tenant: str
     profile: str
     tier: str
@@ -154,6 +157,7 @@ class Operators:
         if count < 0:
             raise BadRequest("0 or more", field="count")
         with self.context.database.work() as work:
+            work.serialise("fleet")
             found = self._tenant(work, tenant)
             site = snapshot.read(work)
             shape = parse_shape(gpu, {node.model for node in site.nodes})
@@ -203,6 +207,7 @@ class Operators:
                         start=lease.place.start,
                         width=lease.shape.fit.memory,
                         instance=states[lease.name].name,
+                        key=lease.name,
                         tenant=lease.tenant,
                         profile=lease.shape.profile or "whole card",
                         tier=lease.tier.name.lower(),
@@ -250,14 +255,27 @@ class Operators:
             ),
         }
 
-    def defragment(self, actor: Actor, gpu: str) -> tuple[Move, ...] | None:
-        """The fewest moves after which a shape has a place; none if there are none that help."""
+    def defragment(self, actor: Actor, gpu: str) -> MovePlan:
+        """The fewest moves after which a shape has a place."""
         actor.require("operator")
         with self.context.database.work() as work:
-            site = snapshot.read(work)
-        fleet = Fleet(site.nodes, site.leases, site.homes, site.claims)
-        shape = parse_shape(gpu, fleet.models())
-        return moves_for(fleet, shape, self.context.options.policy.fitting)
+            return plan_moves(self.context, work, gpu)
+
+    def make_room(self, actor: Actor, gpu: str) -> MovePlan:
+        """Begin those moves, with notice; asked for again, it begins nothing new.
+
+        Raises
+        ------
+        NoPlacement
+            No moves of what may be moved help.
+        """
+        actor.require("operator")
+        with self.context.database.work() as work:
+            plan = carry_out(self.context, work, gpu)
+            if plan.moves is None:
+                raise NoPlacement(f"no moves of what may be moved make room for {plan.shape}")
+            record_audit(self.context, work, actor, "make-room", "", str(plan.shape))
+        return plan
 
     def card_account(
         self, actor: Actor, node: str, gpu: int, from_s: int, to_s: int

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from va100.cloud.api.access import site_of
 from va100.cloud.web.render import PageRoute, Visitor, go, page
-from va100.errors import Va100Error
+from va100.errors import BadRequest, Va100Error
 
 ROUTER = APIRouter(route_class=PageRoute, prefix="/operator")
 Field = Annotated[str, Form(max_length=200)]
@@ -17,20 +18,26 @@ Token = Annotated[str, Form(max_length=128)]
 
 
 @ROUTER.get("")
-def fleet(request: Request) -> Response:
-    """The fleet."""
-    return _fleet(request, Visitor(request))
+def fleet(request: Request, room: Annotated[str, Query(max_length=80)] = "") -> Response:
+    """The fleet, and what would have to move for a shape."""
+    return _fleet(request, Visitor(request), room=room)
 
 
-def _fleet(request: Request, visitor: Visitor, *, problem: str = "") -> Response:
+def _fleet(request: Request, visitor: Visitor, *, problem: str = "", room: str = "") -> Response:
     site = site_of(request)
+    plan = None
+    try:
+        plan = site.operators.defragment(visitor.actor, room) if room else None
+    except BadRequest as error:
+        problem = str(error)
     cards = site.operators.fleet(visitor.actor)
     nodes: dict[str, list[Any]] = {}
     for card in cards:
         nodes.setdefault(card.node, []).append(card)
     tenants = site.operators.tenants(visitor.actor)
     return page(
-        request, "fleet.html", visitor=visitor, problem=problem, nodes=nodes,
+        request, "fleet.html", visitor=visitor, problem=problem, nodes=nodes, room=room, plan=plan,
+        called={part.key: part.instance for card in cards for part in card.parts},
         figures=site.operators.figures(), tenants=tenants,
         names={tenant.id: tenant.name for tenant in tenants},
         isolation={name: one.isolation() for name, one in site.drivers.items()},
@@ -52,6 +59,19 @@ def set_node(request: Request, name: str, csrf: Token, state: Field) -> Response
     visitor.require_token(csrf)
     site_of(request).operators.set_node(visitor.actor, name, state)
     return go("/operator")
+
+
+@ROUTER.post("/room")
+def make_room(request: Request, csrf: Token, gpu: Field) -> Response:
+    """Begin the moves after which a shape has a place."""
+    visitor = Visitor(request)
+    visitor.require_token(csrf)
+    try:
+        site_of(request).operators.make_room(visitor.actor, gpu)
+    except Va100Error as error:
+        return _fleet(request, visitor, problem=str(error))
+    site_of(request).wake.set()
+    return go(f"/operator?room={urllib.parse.quote(gpu)}#room")
 
 
 @ROUTER.post("/guarantees")
