@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
+
+import pytest
 
 from tests.helpers.launches import report, work
 from va100.profile.chrome_trace import trace_json
 from va100.profile.report_schema import LaunchReport, ReportEvent
 from va100.work import Dim3
 
+SCHEMA = Path(__file__).with_name("trace_event.schema.json")
 REPORT = LaunchReport(
     model="A100-SXM4-80GB",
     events=(
@@ -59,6 +63,19 @@ class TestTraceJson:
 
     def test_empty(self):
         assert json.loads(trace_json(LaunchReport()))["traceEvents"] == []
+
+
+@pytest.mark.parametrize(
+    "shown", [REPORT, report(work(), work()), report(work(), copies=False), LaunchReport()]
+)
+def test_a_validator_finds_the_formats_schema_kept(shown):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    trace = json.loads(trace_json(shown))
+    assert [error.message for error in validator.iter_errors(trace)] == []
+    trace["traceEvents"].append({"ph": "X", "name": "no time", "pid": 0, "tid": 0})
+    assert not validator.is_valid(trace)
 
 
 class TestFullReports:
