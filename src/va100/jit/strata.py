@@ -6,13 +6,16 @@ would give them too much weight, or none.  What the CTAs do is counted elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
 from va100.work import Dim3
 
+NEGLIGIBLE: Final = 0.004
+"""Part of a grid below which a kind's CTAs are not run: should they do several times as much, it is
+still less than the model is off.  The largest kind stands for them."""
 _LAST_ONLY: Final = 2
 _FIRST_AND_LAST: Final = 3
 
@@ -38,14 +41,22 @@ def strata(grid: Dim3, cta_count: int) -> list[Stratum]:
     kinds = next(
         kinds
         for ways in (_FIRST_AND_LAST, _LAST_ONLY, 1)
-        if len(kinds := list(_kinds(grid, ways))) <= max(cta_count, 1)
+        if len(kinds := _that_count(_kinds(grid, ways), grid)) <= max(cta_count, 1)
     )
+    passed_over = grid.size - sum(kind.cta_count for kind in kinds)
     most = max(range(len(kinds)), key=lambda n: kinds[n].cta_count)
     spare = max(cta_count - len(kinds), 0)
     return [
-        _middle(kind, grid, min(1 + spare, kind.x.count) if number == most else 1)
+        _middle(kind, grid, min(1 + spare, kind.x.count), passed_over)
+        if number == most
+        else _middle(kind, grid, 1, 0)
         for number, kind in enumerate(kinds)
     ]
+
+
+def _that_count(kinds: Iterable[_Kind], grid: Dim3) -> list[_Kind]:
+    """Kinds that are enough of a grid to be run."""
+    return [kind for kind in kinds if kind.cta_count >= NEGLIGIBLE * grid.size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +84,13 @@ class _Kind:
         return self.x.count * self.y.count * self.z.count
 
 
-def _middle(kind: _Kind, grid: Dim3, count: int) -> Stratum:
-    """Neighbours along x in the middle of their kind."""
+def _middle(kind: _Kind, grid: Dim3, count: int, besides: int) -> Stratum:
+    """Neighbours along x in the middle of their kind, which stand for others besides."""
     row = kind.y.middle(1) + grid.y * kind.z.middle(1)
     return Stratum(
-        first=kind.x.middle(count) + grid.x * row, cta_count=count, stands_for=kind.cta_count
+        first=kind.x.middle(count) + grid.x * row,
+        cta_count=count,
+        stands_for=kind.cta_count + besides,
     )
 
 

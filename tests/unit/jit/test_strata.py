@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from va100.jit.strata import strata
+from va100.jit.strata import NEGLIGIBLE, _kinds, _that_count, strata
 from va100.work import Dim3
 
 extents = st.builds(
@@ -39,6 +39,19 @@ class TestStrata:
             (29, 1, 6),
             (69, 1, 1),
         ]
+
+    def test_a_border_that_is_next_to_nothing_is_not_run(self):
+        found = strata(Dim3(1000, 10, 1), 4)
+        assert [(s.cta_count, s.stands_for) for s in found] == [(1, 998), (2, 8004), (1, 998)]
+        assert all(s.first % 1000 not in (0, 999) for s in found)
+
+    @given(extents, st.integers(1, 40))
+    def test_no_more_than_a_few_in_a_thousand_are_passed_over(self, grid, count):
+        for ways in (1, 2, 3):
+            passed = grid.size - sum(
+                kind.cta_count for kind in _that_count(_kinds(grid, ways), grid)
+            )
+            assert passed <= 27 * NEGLIGIBLE * grid.size
 
     def test_one_cta_is_taken_from_the_middle(self):
         (only,) = strata(Dim3(10, 7, 1), 1)
