@@ -155,6 +155,9 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps(told, indent=2))
         return DONE
     print(f"node {told['name'] or '(in memory)'}  kind {told['kind']}  {told['path']}")
+    down = [str(switch) for switch in range(32) if told["switches_down"] >> switch & 1]
+    if down:
+        print(f"NVSwitches that failed: {', '.join(down)}")
     for name in told["denied"]:
         print(f"denied: {name}")
     for gpu in told["gpus"]:
