@@ -1,7 +1,8 @@
 """Call the driver with everything wrong: ``driver_misuse.py TOOLS SEED COUNT``.
 
 First each handle of each function is null, made up, stale and of another kind in turn.  Then
-anything may be any of these, or out of range; pointers lead to zeroed memory or nowhere.  Prints how often which result came, and whether the driver still works.
+anything may be any of these, or out of range; pointers lead to zeroed memory or nowhere.  Prints
+how often which result came, and whether the driver still works.
 """
 
 from __future__ import annotations
