@@ -54,6 +54,23 @@ class TestNode:
             "00000000:0F:00.0",
         ]
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{", "two.json: "),
+            ("[]", "it holds no mapping"),
+            ('{"gpus": ["h100"]}', "gpus[0].model: h100 names"),
+            ('{"board": "round", "gpus": ["pcie40"]}', "board: round is none of"),
+            ('{"gpus": [{"model": "pcie40", "bus": "x"}]}', "gpus[0].bus: x is no PCI address"),
+        ],
+    )
+    def test_a_file_that_makes_no_node_is_said_with_status_2(self, capsys, home, text, said):
+        path = home / "two.json"
+        path.write_text(text)
+        status, _, err = run(capsys, "node", "create", "two", "--kind", str(path))
+        assert status == 2
+        assert said in err
+
     def test_a_switch_is_the_node_s_and_clears_with_it(self, capsys):
         run(capsys, "node", "create", "box", "--kind", "hgx-a100-8x40gb")
         assert run(capsys, "node", "inject", "switch", "5", "--node", "box")[0] == 0
