@@ -31,6 +31,12 @@ const va_backend *backend(std::string *why) {
 
 } // namespace
 
+void compiler_begin() {
+  std::string why;
+  if (!backend(&why))
+    say("nothing is checked: %s", why.c_str());
+}
+
 int compiler_load(va_module *module, const char *image, size_t bytes, int device,
                   std::string *text) {
   const va_backend *const b = backend(text);

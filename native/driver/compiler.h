@@ -10,6 +10,8 @@
 
 namespace va {
 
+// Start the compiler now; otherwise the first image does.
+void compiler_begin();
 // Load PTX text into a module; a CUresult, and what went wrong in text.
 int compiler_load(va_module *module, const char *image, size_t bytes, int device,
                   std::string *text);

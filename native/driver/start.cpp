@@ -6,6 +6,7 @@
 
 #include "board.h"
 #include "companions.h"
+#include "compiler.h"
 #include "driver_api.h"
 #include "error_names.h"
 #include "objects.h"
@@ -88,6 +89,10 @@ CUresult cuInit(unsigned int flags) {
   static std::once_flag once;
   static CUresult result = CUDA_SUCCESS;
   std::call_once(once, [] { result = start(); });
+  // Findings are told by the other side, which else would come with the first module: a program
+  // can do wrong without one.
+  if (result == CUDA_SUCCESS && settings().check)
+    compiler_begin();
   return g_forked.load(std::memory_order_relaxed) ? CUDA_ERROR_NOT_INITIALIZED : result;
 }
 

@@ -287,7 +287,10 @@ void released(State &s, CtaState &c, uint32_t id, bool all) {
     for (uint32_t lane = 0; lane < VA_LANES; lane++)
       learn_all(&order_of(c, own, lane).known, b.known);
   }
-  b = BarrierState{};
+  BarrierState next;
+  if (!all) next.before = b.clocks;
+  next.before_expected = b.expected;
+  b = std::move(next);
 }
 
 void forget_order() {

@@ -160,6 +160,9 @@ struct BarrierState {
   std::vector<Known> known;
   uint32_t expected = 0;
   bool counted = false;
+  // The meeting before this one: who counts otherwise has to come after it, not by luck.
+  std::shared_ptr<const Clocks> before;
+  uint32_t before_expected = 0;
 };
 
 struct Page;

@@ -3,7 +3,7 @@
 // A lane that has left a kernel counts as having come, as on the hardware.  That a lane went past a
 // barrier instead shows in where it was last seen; whether that place lies behind the barrier is
 // for the reader of a finding to say, who knows the flow graph.
-#include "check_state.h"
+#include "check_order.h"
 
 namespace va::check {
 namespace {
@@ -22,6 +22,27 @@ void missing(State &s, CtaState &c, uint32_t warp, uint32_t lane, uint32_t kind,
   uint32_t thread = warp * VA_LANES + lane;
   describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread);
   describe(&f->second, s, seen_at, VA_ACCESS_READ, c.index, thread);
+}
+
+// Whether a lane comes to a barrier after all that met there the time before.
+bool after_meeting(const CtaState &c, const va_warp *w, uint32_t lane, const Clocks &met) {
+  for (uint32_t thread = 0; thread < met.size(); thread++) {
+    if (!met[thread]) continue;
+    Mark m{};
+    m.cta = c.serial, m.index = static_cast<uint32_t>(c.index);
+    m.warp = thread / VA_LANES, m.epoch = met[thread];
+    if (!happens_before(c, w, lane, m, thread % VA_LANES)) return false;
+  }
+  return true;
+}
+
+// Whether a warp expects another count than those it may meet: that came before it to this
+// meeting, or to the one before that might as well have been this one.
+uint32_t other_count(const CtaState &c, const va_warp *w, const BarrierState &b, uint32_t lane,
+                     uint32_t threads) {
+  if (b.counted) return b.expected;
+  if (!b.before || b.before_expected == threads) return threads;
+  return after_meeting(c, w, lane, *b.before) ? threads : b.before_expected;
 }
 
 }  // namespace
@@ -75,10 +96,12 @@ void check_barrier(State &s, CtaState &c, va_warp *w, uint32_t site, uint32_t la
   WarpOrder &warp = warp_state(c, w);
   BarrierState &b = c.barriers[id];
   bool fresh = false;
-  if (b.counted && b.expected != threads) {
+  const uint32_t other =
+      other_count(c, w, b, static_cast<uint32_t>(__builtin_ctz(lanes)), threads);
+  if (other != threads) {
     va_check_finding *f = found(s, {VA_FOUND_BARRIER_COUNTS, site, kNoSite, id}, &fresh);
     if (f && fresh) {
-      f->address = b.expected;
+      f->address = other;
       f->size = threads;
       describe(&f->first, s, site, VA_ACCESS_READ, c.index, thread_of(w, __builtin_ctz(lanes)));
     }

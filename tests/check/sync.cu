@@ -30,6 +30,19 @@ FIX(counts_differ) {
   out[T] = T;
 }
 
+// The first warp's barrier opens before the others come, or after: nothing says which.
+BUG(counts_in_turn) {
+  if (T < 32) asm volatile("bar.sync 1, 32;" ::: "memory");
+  else asm volatile("bar.sync 1, 64;" ::: "memory");
+  out[T] = T;
+}
+FIX(counts_in_turn) {
+  if (T < 32) asm volatile("bar.sync 1, 32;" ::: "memory");
+  __syncthreads();
+  if (T >= 32) asm volatile("bar.sync 1, 64;" ::: "memory");
+  out[T] = T;
+}
+
 BUG(count_too_high) { asm volatile("bar.sync 2, 128;" ::: "memory"); out[T] = T; }
 FIX(count_too_high) { asm volatile("bar.sync 2, 64;" ::: "memory"); out[T] = T; }
 

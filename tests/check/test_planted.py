@@ -128,6 +128,7 @@ CASES = {
         "trip_count": Case("deadlock|divergent-warp"),
         "both_branches": Case("divergent-warp"),
         "counts_differ": Case("barrier-count", block=96),
+        "counts_in_turn": Case("barrier-count", block=96),
         "count_too_high": Case("deadlock"),
         "count_uneven": Case("illegal-instruction", n=40),
         "barrier_number": Case("illegal-instruction", n=17),

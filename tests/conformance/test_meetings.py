@@ -138,6 +138,63 @@ def test_a_barrier_in_two_arms(count: str, engine: Engine, arena: Arena) -> None
     np.testing.assert_array_equal(got[:, 0], (thread ^ 32) + np.tile(ARM, 2))
 
 
+COUNTS = [
+    ("barrier.sync 1, {};", "barrier.sync {};", 0),
+    ("bar.sync 1, {};", "bar.sync {};", 0),
+    ("barrier.red.popc.u32 %r9, 1, {}, %p2;", "barrier.red.popc.u32 %r9, {}, %p2;", 16),
+]
+
+
+@pytest.mark.parametrize(("counted", "plain", "votes"), COUNTS)
+@pytest.mark.parametrize("first", ["counted", "plain"])
+def test_one_warp_among_itself_beside_a_barrier_of_all(
+    counted: str, plain: str, votes: int, first: str, engine: Engine, arena: Arena
+) -> None:
+    """The first warp does not wait for the other where it counts only itself."""
+    own = f"@%p0 bra PAST;\n    {counted.format(32)}\nPAST:"
+    everyone = plain.format(0)
+    lines = (own, everyone) if first == "counted" else (everyone, own)
+    text = kernel(
+        "arms",
+        "u64",
+        f"""
+    .shared .align 4 .b8 box[256];
+    and.b32 %r6, %r3, 3;
+    setp.eq.u32 %p2, %r6, 1;
+    mov.u32 %r9, 0;
+    setp.ge.u32 %p0, %r3, 32;
+    shl.b32 %r11, %r3, 2;
+    mov.u32 %r12, box;
+    add.u32 %r12, %r12, %r11;
+    st.shared.u32 [%r12], %r3;
+    {lines[0]}
+    {lines[1]}
+    xor.b32 %r13, %r12, 252;
+    ld.shared.u32 %r10, [%r13];
+    mul.wide.u32 %d1, %r3, 8;
+    add.s64 %d2, %d60, %d1;
+    st.global.v2.u32 [%d2], {{%r9, %r10}};
+    ret;
+""",
+    )
+    got = _run(engine, arena, text, 64)
+    thread = np.arange(64)
+    last = np.where(thread < 32, votes // 2, votes) if first == "plain" else votes
+    np.testing.assert_array_equal(got[:, 0], np.broadcast_to(last, 64))
+    np.testing.assert_array_equal(got[:, 1], 63 - thread)
+
+
+@pytest.mark.parametrize(("counted", "plain", "votes"), [COUNTS[0], COUNTS[2]])
+@pytest.mark.parametrize("low", ["counted", "plain"])
+def test_a_count_that_is_all_meets_none(
+    counted: str, plain: str, votes: int, low: str, engine: Engine, arena: Arena
+) -> None:
+    """A barrier that leaves the count out expects all of the CTA, so both are one."""
+    lines = [counted.format(64), plain.format(1)]
+    got = _run(engine, arena, _text(*(lines if low == "counted" else lines[::-1])), 64)
+    np.testing.assert_array_equal(got[:, 0], votes + np.tile(ARM, 2))
+
+
 def test_arms_in_a_loop(engine: Engine, arena: Arena) -> None:
     """Every round sorts the lanes anew."""
     body = """

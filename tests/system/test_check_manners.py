@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from va100.gpu.native import NATIVE_DIR
 
 PROGRAM = '''
 import ctypes, subprocess, sys
@@ -91,3 +95,25 @@ def test_a_race_as_a_hazard(check):
     outcome = check("race", "--tool", "racecheck", "--racecheck-report", "hazard")
     assert "Potential WAW hazard detected at __shared__ 0x0 in block (0,0,0)" in outcome.stderr
     assert outcome.stderr.count("Write thread") == 2
+
+
+@pytest.fixture(scope="module")
+def unlaunched(tmp_path_factory):
+    if not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    binary = tmp_path_factory.mktemp("c") / "unlaunched"
+    source = Path(__file__).parent / "clients" / "unlaunched.c"
+    link = ("-l:libcuda.so.1", f"-L{NATIVE_DIR}", f"-Wl,-rpath={NATIVE_DIR}")
+    subprocess.run(["cc", str(source), "-o", str(binary), *link], check=True)
+    return binary
+
+
+@pytest.mark.parametrize(
+    "fault", ["none", "undefined-copy", "bad-range", "invalid-free", "double-free", "leak"]
+)
+def test_a_program_that_loads_no_module(fault, unlaunched):
+    words = ("--tool", "all", "--leak-check", "full", "--json", str(unlaunched), fault)
+    command = [sys.executable, "-m", "va100.cli", "check", *words]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert outcome.returncode == 0, outcome.stderr
+    assert kinds(outcome) == ([] if fault == "none" else [fault])

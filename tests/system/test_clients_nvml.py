@@ -216,3 +216,34 @@ def test_what_ray_asks(environment):
         """,
     )
     assert told.splitlines()[3] == "3 NVIDIA A100-SXM4-40GB 0 0"
+
+
+@pytest.mark.parametrize(("asked", "said"), [("", "13.5"), ("13000", "13.0"), ("12040", "12.4")])
+def test_all_say_one_cuda_version(environment, asked, said):
+    """The driver, NVML and nvidia-smi, whichever release is asked for."""
+    if asked:
+        environment = environment | {"VA100_DRIVER_VERSION": asked}
+    told = python(
+        environment,
+        """
+        import ctypes
+        number = ctypes.c_int()
+        assert ctypes.CDLL("libnvidia-ml.so.1").nvmlInit_v2() == 0
+        for library, name in (
+            ("libcuda.so.1", "cuDriverGetVersion"),
+            ("libnvidia-ml.so.1", "nvmlSystemGetCudaDriverVersion_v2"),
+        ):
+            assert getattr(ctypes.CDLL(library), name)(ctypes.byref(number)) == 0
+            print(number.value // 1000, number.value % 1000 // 10, sep=".")
+        """,
+    )
+    assert told.split() == [said, said]
+    table = subprocess.run(
+        [NATIVE_DIR / "smi" / "nvidia-smi"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert f"Driver Version: 580.95.05      CUDA Version: {said} " in table

@@ -47,3 +47,16 @@ def test_calls_with_wrong_arguments_fail_as_documented(seed: int, root: Path, fu
     last = done.stderr.splitlines()[-3:]
     assert done.returncode == 0, f"after {last}"
     assert re.fullmatch(r"unknown \[\] successes \d+ works True\n", done.stdout), done.stdout
+
+
+def test_wrong_calls_of_the_runtime_fail_as_documented(root: Path, full: bool):
+    done = subprocess.run(
+        [sys.executable, str(CLIENTS / "runtime_misuse.py"), str(root / "tools"),
+         "400" if full else "20"],
+        check=False, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    last = done.stderr.splitlines()[-3:]
+    assert done.returncode == 0, f"after {last}"
+    told = re.fullmatch(r"functions (\d+) calls \d+ unnamed \[\] works True\n", done.stdout)
+    assert told, done.stdout
+    assert int(told[1]) > 290

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from va100.errors import NodeError
+from va100.errors import NodeError, SetupError
 from va100.node import store
 from va100.node.kinds import BY_NAME, KINDS
 from va100.node.wishes import read_wish
@@ -137,7 +137,11 @@ def _create(args: argparse.Namespace) -> int:
     if kind is not None:
         store.create_kind(args.name, kind)
     elif Path(wanted).suffix in (".yaml", ".yml", ".json"):
-        board, cards = read_wish(Path(wanted))
+        try:
+            board, cards = read_wish(Path(wanted))
+        except SetupError as error:
+            sys.stderr.write(f"va100 node create: {error}\n")
+            return MISUSED
         store.create(args.name, Path(wanted).stem[:40], board, cards)
     else:
         names = ", ".join(k.name for k in KINDS)
@@ -155,6 +159,9 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps(told, indent=2))
         return DONE
     print(f"node {told['name'] or '(in memory)'}  kind {told['kind']}  {told['path']}")
+    down = [str(switch) for switch in range(32) if told["switches_down"] >> switch & 1]
+    if down:
+        print(f"NVSwitches that failed: {', '.join(down)}")
     for name in told["denied"]:
         print(f"denied: {name}")
     for gpu in told["gpus"]:

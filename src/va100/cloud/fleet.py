@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from va100.cloud.geometry import EMPTY, FULL, Fit, capacity, merged, packed
 from va100.cloud.models import Home, Lease, Node, Place, Shape
 
+T = TypeVar("T")
 State = tuple[int, int]
 """What is on a card, and what of it is firm: leases never displaced, and promises."""
 
@@ -83,6 +84,8 @@ class Fleet:
         """Eighths of cards that each tenant has or has a claim to; lent ones are not its."""
         self.homes_of: dict[tuple[str, Shape], list[Home]] = defaultdict(list)
         self._most: dict[Shape, int] = {}
+        self._changes: Counter[str] = Counter()
+        self._found: dict[tuple[str, object], tuple[int, Any]] = {}
         self._models: dict[str, tuple[int, int]] = {}
         for node in self.nodes.values():
             self._add_node(node)
@@ -157,6 +160,26 @@ class Fleet:
         found = self.nodes[node]
         cards = (self._at[node, gpu] for gpu in range(found.gpu_count))
         return [card for card in cards if _is_open(card, idle=idle)]
+
+    def remembered(self, node: str, key: object, find: Callable[[], T]) -> T:
+        """What was found out about a node's cards, found again only when one of them has changed.
+
+        Parameters
+        ----------
+        key : hashable
+            What was asked; ``find`` may look at this node's cards and at nothing else.
+        """
+        version = self._changes[node]
+        known = self._found.get((node, key))
+        if known is None or known[0] != version:
+            known = (version, find())
+            self._found[node, key] = known
+        found: T = known[1]
+        return found
+
+    def open_count(self, node: str, *, idle: bool) -> int:
+        """Free cards of a node; with ``idle``, promised ones among them."""
+        return (self._idle_count if idle else self._open_count)[node]
 
     def idle_count(self, node: str) -> int:
         """Free cards of a node, promised ones among them."""
@@ -280,6 +303,7 @@ class Fleet:
 
     def _refresh(self, card: Card) -> None:
         model, node = card.node.model, card.node.name
+        self._changes[node] += 1
         members = self._buckets[model].get(card.state)
         if members is not None:
             members.discard(card.number)

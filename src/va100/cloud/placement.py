@@ -11,6 +11,7 @@ is taken.  The rules, in one place:
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -257,29 +258,53 @@ def _mask(lease: Lease) -> int:
 
 
 def _displaced_slices(fleet: Fleet, shape: Shape) -> Iterator[Option]:
-    for card in fleet.displaceable(shape.model):
+    for node in sorted({card.node.name for card in fleet.displaceable(shape.model)}):
+        key = ("displaced", shape)
+        option = fleet.remembered(
+            node, key, functools.partial(_displaced_slice, fleet, node, shape)
+        )
+        if option is not None:
+            yield option
+
+
+def _displaced_slice(fleet: Fleet, node: str, shape: Shape) -> Option | None:
+    """The place on a node with least to displace."""
+    options = []
+    for gpu in range(fleet.nodes[node].gpu_count):
+        card = fleet.card(node, gpu)
+        if not card.usable or card.held or all(x.firm for x in card.leases.values()):
+            continue
         for start in shape.fit.starts:
             if added(card.state[1], shape.fit, start) is None:
                 continue
             victims = _victims_on(card, shape.fit, start, below=Tier.BORROWED)
             if victims:
-                place = Place(card.node.name, (card.gpu,), shape.profile, start)
-                yield Option(place, Tier.STANDARD, tuple(victims))
+                place = Place(node, (gpu,), shape.profile, start)
+                options.append(Option(place, Tier.STANDARD, tuple(victims)))
+    return min(options, key=_disruption, default=None)
 
 
 def _displaced_cards(fleet: Fleet, shape: Shape, *, nvlink: bool) -> Iterator[Option]:
     for node in sorted({card.node.name for card in fleet.displaceable(shape.model)}):
-        all_cards = (fleet.card(node, gpu) for gpu in range(fleet.nodes[node].gpu_count))
-        cards = [card for card in all_cards if card.usable and not card.held]
-        costs = {
-            card.gpu: victims
-            for card in cards
-            if card.state[1] == EMPTY
-            and (victims := _victims_on(card, shape.fit, 0, below=Tier.BORROWED)) is not None
-        }
-        option = _cheapest(fleet, node, costs, shape, nvlink=nvlink)
+        key = ("displaced", shape, nvlink)
+        option = fleet.remembered(
+            node, key, functools.partial(_displaced_on, fleet, node, shape, nvlink=nvlink)
+        )
         if option is not None and option.victims:
             yield option
+
+
+def _displaced_on(fleet: Fleet, node: str, shape: Shape, *, nvlink: bool) -> Option | None:
+    all_cards = (fleet.card(node, gpu) for gpu in range(fleet.nodes[node].gpu_count))
+    costs = {
+        card.gpu: victims
+        for card in all_cards
+        if card.usable
+        and not card.held
+        and card.state[1] == EMPTY
+        and (victims := _victims_on(card, shape.fit, 0, below=Tier.BORROWED)) is not None
+    }
+    return _cheapest(fleet, node, costs, shape, nvlink=nvlink)
 
 
 def _cheapest(

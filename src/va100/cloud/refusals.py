@@ -144,7 +144,7 @@ def _no_cards(
     shape = request.shape
     idle = tier is Tier.SPOT
     counts = {
-        node.name: len(fleet.open_cards(node.name, idle=idle))
+        node.name: fleet.open_count(node.name, idle=idle)
         for node in fleet.nodes.values()
         if node.model == shape.model
     }

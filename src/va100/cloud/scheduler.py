@@ -10,6 +10,7 @@ waits again with what it asked for, so each displacement raises the tier of what
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -210,13 +211,14 @@ class _Pass:
         return sum(1 for _ in homes) >= request.members
 
     def _serve_one(self, request: Request) -> WhyNot | None:
-        promised = self._promised(request)
-        why = refusals.impossible(self.fleet, request)
-        if why is None and not promised:
-            why = self._over_limit(request)
+        has_homes = (request.tenant, request.shape) in self.fleet.homes_of
+        promised = has_homes and self._promised(request)
         key = (request.shape, request.members, request.market, request.nvlink)
+        known = None if promised else self.hopeless.get(key)
+        # What was refused already in this pass is possible, so only its tenant's limit is new.
+        why = None if known is not None else refusals.impossible(self.fleet, request)
         if why is None and not promised:
-            why = self.hopeless.get(key)
+            why = self._over_limit(request) or known
         if why is not None:
             return why
         options = self._options(request)
@@ -329,20 +331,27 @@ class _Pass:
         patience = self.policy.patience_s
         if patience is None or self.now_s - request.since_s < patience:
             return
+        count = request.shape.cards
         best: tuple[tuple[float, int, str], list[Card]] | None = None
         for node in self.fleet.nodes.values():
-            if node.model != request.shape.model or node.gpu_count < request.shape.cards:
+            if node.model != request.shape.model or node.gpu_count < count:
                 continue
-            cards = [c for c in self._usable(node.name) if _may_empty(c)]
-            if len(cards) < request.shape.cards:
-                continue
-            soonest = sorted(cards, key=lambda card: (_empty_at(card), card.gpu))
-            chosen = soonest[: request.shape.cards]
-            key = (_empty_at(chosen[-1]), sum(bool(c.leases) for c in chosen), node.name)
-            if best is None or key < best[0]:
-                best = (key, chosen)
+            found = self.fleet.remembered(
+                node.name, ("soonest", count), functools.partial(self._soonest, node.name, count)
+            )
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
         if best is not None:
             self.fleet.hold(best[1])
+
+    def _soonest(self, node: str, count: int) -> tuple[tuple[float, int, str], list[Card]] | None:
+        """So many cards of a node that are empty first: when that is, how many wait, which."""
+        cards = [(_empty_at(c), c.gpu, c) for c in self._usable(node) if _may_empty(c)]
+        if len(cards) < count:
+            return None
+        chosen = sorted(cards)[:count]
+        key = (chosen[-1][0], sum(bool(c.leases) for _, _, c in chosen), node)
+        return key, [card for _, _, card in chosen]
 
     def _usable(self, node: str) -> list[Card]:
         count = self.fleet.nodes[node].gpu_count

@@ -238,12 +238,7 @@ def _synchronise(
     c = w.c
     c.needs_fibers = True
     reduces = "red" in operation.modifiers
-    threads = "0"
-    before = _names(operation) + 1
-    if len(c.instruction.operands) > before + reduces:
-        counts = _merged(w, places, before, PtxType.U32)
-        first = c.op(f"call i32 @llvm.cttz.i32(i32 {lanes}, i1 true)")
-        threads = c.op(f"extractelement {_WIDE} {counts}, i32 {first}")
+    threads = _threads(w, places, lanes, _names(operation) + 1, int(reduces))
     if c.checked:
         first_op = c.flow.operations[places[0].block.start]
         aligned = first_op.opcode == "bar" or "aligned" in first_op.modifiers
@@ -261,6 +256,28 @@ def _synchronise(
         f"i32 {lanes})"
     )
     return None, None
+
+
+def _threads(w: Worlds, places: Sequence[_Place], lanes: str, before: int, after: int) -> str:
+    """Threads that the first lane's place expects; 0, all of the CTA, where it does not say.
+
+    The count is operand number ``before`` and has ``after`` others behind it.
+    """
+    c = w.c
+    counted = [
+        place
+        for place in places
+        if len(c.flow.instructions[place.block.start].operands) > before + after
+    ]
+    if not counted:
+        return "0"
+    counts = _merged(w, counted, before, PtxType.U32)
+    said = c.op(f"and i32 {_union(c, [place.lanes for place in counted])}, {lanes}")
+    counts = c.op(
+        f"select <32 x i1> {c.mask_vector(said)}, {_WIDE} {counts}, {_WIDE} zeroinitializer"
+    )
+    first = c.op(f"call i32 @llvm.cttz.i32(i32 {lanes}, i1 true)")
+    return c.op(f"extractelement {_WIDE} {counts}, i32 {first}")
 
 
 def _reduced(

@@ -1,7 +1,8 @@
 """Call the driver with everything wrong: ``driver_misuse.py TOOLS SEED COUNT``.
 
-Arguments are null, stale, of another kind, or out of range; pointers lead to zeroed memory or
-nowhere.  Prints how often which result came, and whether the driver still works.
+First each handle of each function is null, made up, stale and of another kind in turn.  Then
+anything may be any of these, or out of range; pointers lead to zeroed memory or nowhere.  Prints
+how often which result came, and whether the driver still works.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from va100.driver.api import driver, result_name
 ROOM = 4096
 SMALL = (0, 1, 2, 3, 64)
 ODD = (-1, 4, 99, 0x7FFFFFFF)
+CALLED = {"CUhostFn", "CUstreamCallback", "CUoccupancyB2DSize", "CUasyncCallback",
+          "CUlogsCallback"}  # fmt: skip
 LEFT_OUT = {
     "cuLogsDumpToFile",  # would write a file
     "cuCoredumpSetAttributeGlobal",  # would do so at a fault
 }
-GROUPS = {"module", "start"}
-"""Left out whole: images have no length, so what loads them cannot be given just anything."""
 
 
 class Misuse:
@@ -66,8 +67,7 @@ class Misuse:
             return self.random.choice([None, ctypes.addressof(self.random.choice(self.rooms))])
         if kind == "CUdeviceptr":
             return self.random.choice(self.addresses)
-        if kind in {"CUhostFn", "CUstreamCallback", "CUoccupancyB2DSize", "CUasyncCallback",
-                    "CUlogsCallback"}:  # fmt: skip
+        if kind in CALLED:
             return None
         if c_type is ctypes.c_void_p or kind.startswith(("CUmemGeneric", "CUtex", "CUsurf")):
             value = self.random.choice(self.handles)
@@ -86,12 +86,24 @@ class Misuse:
             self.lib.cuCtxCreate_v2(ctypes.byref(self.context), 0, 0)
         self.lib.cuThreadExchangeStreamCaptureMode(ctypes.byref(ctypes.c_int(2)))
 
-    def call(self, row) -> int:
-        """One call with arguments made up."""
+    def call(self, row, place: int | None = None, value: int | None = None) -> int:
+        """One call with arguments made up, or one of them given."""
         self.recover()
         function = getattr(self.lib, row.name)
         pairs = zip(row.parameters, function.argtypes, strict=True)
-        return function(*(self.argument(parameter, c_type) for parameter, c_type in pairs))
+        words = [self.argument(parameter, c_type) for parameter, c_type in pairs]
+        if place is not None:
+            words[place] = value
+        return function(*words)
+
+    def each_handle(self, row):
+        """Where a row's handles are, and what each may be."""
+        types = getattr(self.lib, row.name).argtypes
+        for place, parameter in enumerate(row.parameters):
+            kind = parameter.c_type
+            if types[place] is ctypes.c_void_p and not kind.endswith("*") and kind not in CALLED:
+                for value in self.handles:
+                    yield place, value
 
     def wipe(self) -> None:
         """What calls wrote into the rooms is not for others to read."""
@@ -103,12 +115,13 @@ def main() -> None:
     """Call, count, and try whether it still works."""
     misuse = Misuse(int(sys.argv[2]))
     misuse.prepare()
-    rows = [
-        row
-        for row in generate.driver_rows()
-        if row.has_body and row.group not in GROUPS and row.name not in LEFT_OUT
-    ]
+    rows = [row for row in generate.driver_rows() if row.has_body and row.name not in LEFT_OUT]
     results: Counter[int] = Counter()
+    for row in rows:
+        for place, value in misuse.each_handle(row):
+            print(row.name, file=sys.stderr)
+            results[misuse.call(row, place, value)] += 1
+            misuse.wipe()
     for _ in range(int(sys.argv[3])):
         row = misuse.random.choice(rows)
         print(row.name, file=sys.stderr)

@@ -54,6 +54,57 @@ class TestNode:
             "00000000:0F:00.0",
         ]
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{", "two.json: "),
+            ("[]", "it holds no mapping"),
+            ('{"gpus": ["h100"]}', "gpus[0].model: h100 names"),
+            ('{"board": "round", "gpus": ["pcie40"]}', "board: round is none of"),
+            ('{"gpus": [{"model": "pcie40", "bus": "x"}]}', "gpus[0].bus: x is no PCI address"),
+        ],
+    )
+    def test_a_file_that_makes_no_node_is_said_with_status_2(self, capsys, home, text, said):
+        path = home / "two.json"
+        path.write_text(text)
+        status, _, err = run(capsys, "node", "create", "two", "--kind", str(path))
+        assert status == 2
+        assert said in err
+
+    def test_a_switch_is_the_node_s_and_clears_with_it(self, capsys):
+        run(capsys, "node", "create", "box", "--kind", "hgx-a100-8x40gb")
+        assert run(capsys, "node", "inject", "switch", "5", "--node", "box")[0] == 0
+        told = json.loads(run(capsys, "node", "show", "box", "--json")[1])
+        assert told["switches_down"] == 1 << 5
+        assert {gpu["faults"]["last_xid"] for gpu in told["gpus"]} == {74}
+        assert "NVSwitches that failed: 5\n" in run(capsys, "node", "show", "box")[1]
+        run(capsys, "node", "clear", "box", "--gpu", "3")
+        assert json.loads(run(capsys, "node", "show", "box", "--json")[1])["switches_down"]
+        run(capsys, "node", "clear", "box")
+        assert not json.loads(run(capsys, "node", "show", "box", "--json")[1])["switches_down"]
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("switch", "6"), "a switch is a number from 0 to 5"),
+            (("link", "12"), "a link is a number from 0 to 11"),
+            (("xid", "94", "--instance", "3"), "has no GPU instance 3"),
+            (("xid", "94", "--pid", "1"), "process 1 does not use the GPU"),
+            (("xid", "79", "--pid", "1"), "does not use the GPU"),
+            (("lost", "--instance", "0"), "is the whole GPU's"),
+        ],
+    )
+    def test_what_cannot_be_injected_is_said_with_status_2(self, capsys, words, said):
+        run(capsys, "node", "create", "box", "--kind", "hgx-a100-8x40gb")
+        status, _, err = run(capsys, "node", "inject", *words, "--node", "box")
+        assert status == 2
+        assert said in err
+
+    def test_a_node_without_switches_has_none_to_fail(self, capsys):
+        run(capsys, "node", "create", "box", "--kind", "hgx-a100-4x40gb")
+        status, _, err = run(capsys, "node", "inject", "switch", "0", "--node", "box")
+        assert (status, "has no NVSwitch" in err) == (2, True)
+
     def test_kinds_are_listed(self, capsys):
         _, out, _ = run(capsys, "node", "list", "--kinds", "--json")
         kinds = {kind["kind"]: kind for kind in json.loads(out)}
