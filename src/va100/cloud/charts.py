@@ -53,9 +53,10 @@ def line_chart(
             f"<title>{escape(name)}</title></polyline>"
         )
     foot = _HEIGHT - 8
-    parts.append(f'<text x="{_LEFT}" y="{foot}">{left:g}{escape(x_unit)}</text>')
+    parts.append(f'<text x="{_LEFT}" y="{foot}">{_short(left)}{escape(x_unit)}</text>')
     parts.append(
-        f'<text x="{_WIDTH - 8}" y="{foot}" text-anchor="end">{right:g}{escape(x_unit)}</text>'
+        f'<text x="{_WIDTH - 8}" y="{foot}" text-anchor="end">{_short(right)}'
+        f"{escape(x_unit)}</text>"
     )
     return "".join(parts) + "</svg>" + (_legend(list(series)) if len(series) > 1 else "")
 
@@ -82,6 +83,11 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float, str]]) -> str:
                 f"{escape(name)}</text>"
             )
     return "".join(parts) + "</svg>"
+
+
+def _short(value: float) -> str:
+    """A figure of an axis: three digits of it at most, and none of a negative zero."""
+    return f"{round(value, 1) + 0.0:g}" if abs(value) < 100 else f"{value:g}"
 
 
 def _frame(title: str, top: float, unit: str) -> str:

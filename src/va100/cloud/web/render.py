@@ -32,6 +32,32 @@ def _when(at_s: int | None) -> str:
     return datetime.datetime.fromtimestamp(at_s, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def _money(micro: int) -> str:
+    """An amount as people read it: cents, or four places below a dollar; bills add up exactly."""
+    if abs(micro) >= 1_000_000 or not micro:
+        text = f"{abs(micro) / 1e6:,.2f}"
+    else:
+        text = f"{abs(micro) / 1e6:.4f}"
+        text = text if float(text) else f"{abs(micro) / 1e6:.6f}"
+    return f"-${text}" if micro < 0 else f"${text}"
+
+
+def _share(eighths: int, item: str) -> str:
+    """How much of an item is meant: GiB of disk, cards, or eighths of one."""
+    if item == "disk":
+        return f"{eighths / 8:g} GiB"
+    if eighths % 8:
+        return f"{eighths}/8"
+    return "1 card" if eighths == 8 else f"{eighths // 8} cards"
+
+
+def _item(item: str, kind: str = "") -> str:
+    """A bill's item in words."""
+    kind_of, _, model = item.partition(":")
+    named = {"gpu": f"GPU {model}", "disk": "Disk"}.get(kind_of, item)
+    return f"{named}, {kind}" if kind and kind not in (kind_of, "gpu", "disk") else named
+
+
 def _gibibytes(count_bytes: int) -> str:
     return f"{count_bytes / 2**30:.1f} GiB"
 
@@ -40,7 +66,9 @@ _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True,
 )  # fmt: skip
-_ENVIRONMENT.filters.update(dollars=dollars, when=_when, gibibytes=_gibibytes)
+_ENVIRONMENT.filters.update(
+    dollars=dollars, money=_money, when=_when, gibibytes=_gibibytes, share=_share, item=_item
+)
 
 
 class Visitor:
