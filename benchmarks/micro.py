@@ -115,6 +115,19 @@ def chase(footprint_bytes: int, *, warm: bool, stride_bytes: int = 256) -> float
     return (took[0] - took[1]) * A100_SXM4_80GB.boost_clock_hz / steps
 
 
+def chase_constant(places: int) -> float:
+    """Cycles from one load of a table of shorts in constant memory to the next that needs it."""
+    steps = 16_384
+    took = [
+        timed(
+            "chase_constant", 1, [count, va100.Buffer(8)], block=1, ctas=None,
+            flags=[f"-DPLACES={places}"],
+        ).time_s
+        for count in (steps, 0)
+    ]  # fmt: skip
+    return (took[0] - took[1]) * A100_SXM4_80GB.boost_clock_hz / steps
+
+
 def period_us(*, streamed: bool) -> float:
     """Time that one more of the smallest kernels takes."""
     launch = timed("small", 64, [va100.Buffer(65536), 8192], block=128, warm=True, ctas=None)
@@ -161,6 +174,8 @@ def table() -> list[Row]:
             partial(chase, 32 * MIB, warm=True)),
         Row("DRAM latency", "cycles", 570.0, benches,
             partial(chase, 256 * MIB, warm=False, stride_bytes=8192)),
+        Row("constant latency, 2 KiB", "cycles", 75.0, mt4g, partial(chase_constant, 1024)),
+        Row("constant latency, 32 KiB", "cycles", 121.0, mt4g, partial(chase_constant, 16_384)),
         Row("smallest kernel, streamed", "us", 2.62, benches, partial(period_us, streamed=True)),
         Row("smallest kernel, in a graph", "us", 1.34, benches,
             partial(period_us, streamed=False)),

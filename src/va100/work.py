@@ -141,6 +141,10 @@ class Counters:
     branches: float = 0.0
     load_waits: float = 0.0
     """Times a warp waits for loads, taken together as :mod:`va100.ptx.waits` says."""
+    constant_waits: float = 0.0
+    """The same of constant memory at addresses that are reckoned."""
+    constant_bytes: float = 0.0
+    """Size of the module's constant variables, where the kernel waits for any."""
     sampled_fraction: float = 0.0
     observed_cta_count: float = 0.0
     """CTAs whose accesses went through the caches' models; the counters below are 0 without any."""

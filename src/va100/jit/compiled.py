@@ -6,7 +6,7 @@ How it is compiled is in :mod:`va100.jit.engine`, how it runs in the native core
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from va100.jit.compile import CompiledBlock, Layout, Site, sites
@@ -22,6 +22,7 @@ from va100.jit.lines import LineCost, block_sums, line_costs, line_counters
 from va100.jit.native import Variant
 from va100.jit.observed import Observation, observed_costs, with_errors
 from va100.ptx.program import PtxModule
+from va100.ptx.waits import constant_bytes
 from va100.work import Counters, Dim3, KernelResources, LaunchConfig, SourceLine
 
 
@@ -60,6 +61,14 @@ class CompiledKernel:
         self, counts: Sequence[float], config: LaunchConfig, observed: int | None = None
     ) -> Counters:
         """What a launch's counters amount to; ``observed`` where some CTAs count for others."""
+        found = self._counters(counts, config, observed)
+        if not found.constant_waits:
+            return found
+        return replace(found, constant_bytes=float(constant_bytes(self.ptx)))
+
+    def _counters(
+        self, counts: Sequence[float], config: LaunchConfig, observed: int | None
+    ) -> Counters:
         seen = self._observation(counts, observed)
         if seen is None:
             return counters_from(self.costs, counts, config)

@@ -29,7 +29,7 @@ from va100.ptx.isa.form import Family, Operation
 from va100.ptx.isa.tiles import moved_of, tiles_of
 from va100.ptx.program import Immediate, Instruction, Operand, Register, Vector
 from va100.ptx.types import Space
-from va100.ptx.waits import load_waits
+from va100.ptx.waits import constant_waits, load_waits
 from va100.work import WARP_SIZE, Counters, Dim3, LaunchConfig, Pipe
 
 _ROW_BYTES = 16
@@ -65,6 +65,7 @@ class BlockCost:
     barriers: int = 0
     branches: int = 0
     load_waits: float = 0.0
+    constant_waits: float = 0.0
     guarded: int = 0
     """Instructions that not every execution of the block executes."""
     seen: Counter[str] = field(default_factory=Counter)
@@ -123,6 +124,7 @@ class _Step(NamedTuple):
     operation: Operation
     shapes: Mapping[str, Shape]
     waits: float
+    constant_waits: float
 
 
 def _steps(layout: Layout, block: Dim3) -> Iterator[_Step]:
@@ -130,14 +132,16 @@ def _steps(layout: Layout, block: Dim3) -> Iterator[_Step]:
     for name in layout.functions:
         flow = layout.flows[name]
         shapes, _ = converged_shapes(flow, block, is_kernel=flow.function.is_kernel)
-        rows = zip(flow.instructions, flow.operations, load_waits(flow), strict=True)
-        for instruction, operation, waits in rows:
-            yield _Step(instruction, operation, shapes, waits)
+        waits = zip(load_waits(flow), constant_waits(flow), strict=True)
+        rows = zip(flow.instructions, flow.operations, waits, strict=True)
+        for instruction, operation, (loads, constants) in rows:
+            yield _Step(instruction, operation, shapes, loads, constants)
 
 
 def _add(cost: BlockCost, step: _Step) -> None:
-    instruction, operation, shapes, waits = step
+    instruction, operation, shapes, waits, constants = step
     cost.load_waits += waits
+    cost.constant_waits += constants
     family = operation.form.family
     cost.pipes[operation.form.pipe] += 1
     cost.opcodes[operation.text] += 1
@@ -303,6 +307,7 @@ def counters_from(
         barrier_instructions=total["barriers"],
         branches=total["branches"],
         load_waits=total["load waits"],
+        constant_waits=total["constant waits"],
         divergent_branches=total["parted"],
         sampled_fraction=0.0 if total["unknown"] else 1.0,
         **{name: total[f"seen {name}"] for name in _OBSERVED},
@@ -332,3 +337,4 @@ def _add_block(sums: dict[str, float], cost: BlockCost, issues: float, active: f
     sums["barriers"] += cost.barriers * issues
     sums["branches"] += cost.branches * issues
     sums["load waits"] += cost.load_waits * issues
+    sums["constant waits"] += cost.constant_waits * issues

@@ -38,6 +38,7 @@ def warp_cycles(counters: Counters, chip: ChipSpec, residency: Residency) -> flo
         CTA_CYCLES
         + _arithmetic_cycles(counters, chip) / warps
         + _global_cycles(counters, warps, chip, residency)
+        + counters.constant_waits / warps * _constant_cycles(counters, chip)
         + _shared_requests(counters) / warps * chip.measured.shared_latency_cycles
         + counters.barrier_instructions / warps * BARRIER_CYCLES
     )
@@ -54,6 +55,14 @@ def l2_cycles(chip: ChipSpec, footprint_bytes: float = 0.0) -> float:
     if 0 < footprint_bytes <= chip.l2_bytes / 2:
         return near
     return (near + far) / 2
+
+
+def _constant_cycles(counters: Counters, chip: ChipSpec) -> float:
+    """Latency of constant memory: of the level that holds all of the module's."""
+    measured = chip.measured
+    if counters.constant_bytes <= measured.constant_l1_bytes:
+        return measured.constant_l1_latency_cycles
+    return measured.constant_l2_latency_cycles
 
 
 def _arithmetic_cycles(counters: Counters, chip: ChipSpec) -> float:

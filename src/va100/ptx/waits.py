@@ -8,12 +8,13 @@ predicated, so they part nothing.  How long a wait takes is not known here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from va100.ptx.cfg import BasicBlock, FlowGraph
 from va100.ptx.effects import reads, writes
 from va100.ptx.isa.form import Family, Operation
+from va100.ptx.program import Address, Immediate, PtxModule, Register, Symbol
 from va100.ptx.types import Space
 
 REQUESTS_IN_FLIGHT: Final = 8
@@ -29,13 +30,75 @@ def load_waits(flow: FlowGraph) -> tuple[float, ...]:
     What a stretch of code waits is divided equally among its loads, so that the sum over a run is
     right whichever of them ran.
     """
+    return _waits(flow, lambda index: _is_load(flow.operations[index]))
+
+
+def constant_waits(flow: FlowGraph) -> tuple[float, ...]:
+    """As :func:`load_waits`, of constant memory at addresses that are reckoned.
+
+    What lies at a known place is an operand of machine code, which waits for nothing.
+    """
+    known = _known_addresses(flow)
+    return _waits(flow, lambda index: _is_indexed_constant(flow, index, known))
+
+
+def constant_bytes(module: PtxModule) -> int:
+    """Size of a module's constant variables: at most what a kernel of it reads."""
+    return sum(v.size_bytes for v in module.variables if v.space is Space.CONST)
+
+
+def _waits(flow: FlowGraph, is_load: Callable[[int], bool]) -> tuple[float, ...]:
     waits = [0.0] * len(flow.instructions)
     for region in _regions(flow):
         for stretch in _stretches(flow, region):
-            loads, depth = _loads(flow, stretch)
+            loads, depth = _loads(flow, stretch, is_load)
             for index in loads:
                 waits[index] = max(depth, len(loads) / REQUESTS_IN_FLIGHT) / len(loads)
     return tuple(waits)
+
+
+def _known_addresses(flow: FlowGraph) -> frozenset[str]:
+    """Registers that only ever hold a variable's address, or one at a fixed distance."""
+    sources: dict[str, list[int]] = defaultdict(list)
+    for index, (instruction, operation) in enumerate(
+        zip(flow.instructions, flow.operations, strict=True)
+    ):
+        for name in writes(instruction, operation):
+            sources[name].append(index)
+    known: set[str] = set()
+    pending = True
+    while pending:
+        found = {
+            name
+            for name, indices in sources.items()
+            if name not in known and all(_keeps_address(flow, k, known) for k in indices)
+        }
+        known |= found
+        pending = bool(found)
+    return frozenset(known)
+
+
+_ADDRESS_STEPS: Final = frozenset({"mov", "add", "sub", "cvta"})
+
+
+def _keeps_address(flow: FlowGraph, index: int, known: set[str]) -> bool:
+    instruction = flow.instructions[index]
+    if instruction.opcode not in _ADDRESS_STEPS:
+        return False
+    return all(
+        isinstance(operand, (Immediate, Symbol))
+        or (isinstance(operand, Register) and operand.name in known)
+        for operand in instruction.operands[1:]
+    )
+
+
+def _is_indexed_constant(flow: FlowGraph, index: int, known: frozenset[str]) -> bool:
+    operation = flow.operations[index]
+    if operation.opcode != "ld" or operation.space is not Space.CONST:
+        return False
+    address = flow.instructions[index].operands[1]
+    base = address.base if isinstance(address, Address) else None
+    return isinstance(base, Register) and base.name not in known
 
 
 def looped_instructions(flow: FlowGraph) -> frozenset[int]:
@@ -106,7 +169,9 @@ def _parts(operation: Operation) -> bool:
     return operation.form.family is Family.BARRIER or operation.opcode == "call"
 
 
-def _loads(flow: FlowGraph, stretch: Sequence[int]) -> tuple[list[int], int]:
+def _loads(
+    flow: FlowGraph, stretch: Sequence[int], is_load: Callable[[int], bool]
+) -> tuple[list[int], int]:
     """The loads of a stretch, and how many of them need each other at most."""
     loads: list[int] = []
     depths: dict[str, int] = defaultdict(int)
@@ -114,7 +179,7 @@ def _loads(flow: FlowGraph, stretch: Sequence[int]) -> tuple[list[int], int]:
     for index in stretch:
         instruction, operation = flow.instructions[index], flow.operations[index]
         depth = max((depths[name] for name in reads(instruction, operation)), default=0)
-        if _is_load(operation):
+        if is_load(index):
             loads.append(index)
             depth += 1
             deepest = max(deepest, depth)

@@ -31,7 +31,7 @@ from va100.ptx.program import (
 from va100.ptx.provided import PROVIDED
 from va100.ptx.texture import problem
 from va100.ptx.types import PtxType, Space
-from va100.ptx.waits import load_waits
+from va100.ptx.waits import constant_waits, load_waits
 from va100.reference.lanes import Lanes, full
 
 FUNCTION_BASE: Final = 0x7F00_0000_0000
@@ -70,6 +70,8 @@ class Step:
     line: int
     waits: float
     """Waits for loads that it causes each time it is issued."""
+    constant_waits: float
+    """The same of constant memory."""
 
 
 @dataclass(slots=True)
@@ -296,7 +298,7 @@ def _code(
     evaluators: Mapping[Any, Callable[[Any], None]],
 ) -> Code:
     steps = []
-    waits = load_waits(flow)
+    waits, constants = load_waits(flow), constant_waits(flow)
     for index, instruction in enumerate(flow.instructions):
         operation = flow.operations[index]
         evaluate = evaluators.get(operation.form.family)
@@ -319,6 +321,7 @@ def _code(
                 instruction.guard,
                 flow.lines[index],
                 waits[index],
+                constants[index],
             )
         )
     return Code(flow, tuple(steps), places, frame_bytes)

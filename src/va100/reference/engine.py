@@ -18,6 +18,7 @@ from va100.gpu import child
 from va100.gpu.arena import WINDOW_DEVICE
 from va100.gpu.launch import LaunchOutcome, LoadedModule
 from va100.gpu.watch import Watcher
+from va100.ptx.waits import constant_bytes
 from va100.reference.code import KernelCode, link_kernel
 from va100.reference.cta import Cta, Launch
 from va100.reference.evaluate import EVALUATE
@@ -127,6 +128,8 @@ class ReferenceEngine:
             arena.free(workspace)
         grid = config.grid.size
         counters = launch.tally.counters(ctas=grid, warps=grid * config.warps_per_cta)
+        if counters.constant_waits:
+            counters = replace(counters, constant_bytes=float(constant_bytes(module.ptx)))
         outcome = LaunchOutcome(counters=counters, output=bytes(launch.output))
         return outcome, child.in_turn(arena, launch.children)
 

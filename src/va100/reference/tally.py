@@ -26,6 +26,7 @@ class Tally:
     """Lanes by opcode."""
     sums: Counter[str] = field(default_factory=Counter)
     load_waits: float = 0.0
+    constant_waits: float = 0.0
     lines: set[int] = field(default_factory=set)
     """32-byte sectors of global memory ever touched."""
 
@@ -37,6 +38,7 @@ class Tally:
         self.threads[operation.text] += bits.bit_count()
         self.sums["thread_instructions"] += bits.bit_count()
         self.load_waits += step.waits
+        self.constant_waits += step.constant_waits
 
     def add(self, name: str, amount: int = 1) -> None:
         """Add to one of :class:`Counters`' sums by field name."""
@@ -94,6 +96,7 @@ class Tally:
             sampled_fraction=1.0,
             branches=self._issued("bra", "brx"),
             load_waits=self.load_waits,
+            constant_waits=self.constant_waits,
             barrier_instructions=self._issued("bar", "barrier"),
             **{name: float(amount) for name, amount in self.sums.items()},
         )

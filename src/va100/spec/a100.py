@@ -201,6 +201,9 @@ def _measured(*, read: float, write: float, scale: float, idle_w: float) -> Meas
     """Measurements; only DRAM rates depend on the model, the rest is GA100's."""
     return MeasuredSpec(
         l1_latency_cycles=36.0,
+        constant_l1_latency_cycles=75.0,
+        constant_l2_latency_cycles=121.0,
+        constant_l1_bytes=2112,
         shared_latency_cycles=23.0,
         l2_near_latency_cycles=211.0,
         l2_far_latency_cycles=316.0,
@@ -238,6 +241,10 @@ _MEASURED_SOURCES: Final = cited(
     (
         measured("MT4G", "A100-PCIE-40GB, upper of two plateaus; gpu-latency goes on to 424"),
         "l2_far_latency_cycles",
+    ),
+    (
+        measured("MT4G", "A100-PCIE-40GB, constant L1 and L1.5"),
+        "constant_l1_latency_cycles constant_l2_latency_cycles constant_l1_bytes",
     ),
     (
         assumed("AMPERE-MICRO", "instruction and memory latencies, not re-read"),

@@ -316,6 +316,12 @@ class MeasuredSpec(Spec):
     """What A100s were seen to reach; latencies are pointer chases at the boost clock."""
 
     l1_latency_cycles: float
+    constant_l1_latency_cycles: float
+    """Of constant memory at an address that is reckoned."""
+    constant_l2_latency_cycles: float
+    """Where the level next to the SM does not hold it."""
+    constant_l1_bytes: int
+    """What that level holds."""
     shared_latency_cycles: float
     l2_near_latency_cycles: float
     """In the L2 partition next to the SM."""

@@ -76,3 +76,8 @@ class TestWarpCycles:
 
     def test_barriers_wait(self):
         assert path(warp_count=4, barrier_instructions=8.0) == 2 * latency.BARRIER_CYCLES
+
+    @pytest.mark.parametrize(("size_bytes", "cycles"), [(2112, 75), (2113, 121)])
+    def test_constants_wait_for_the_level_that_holds_them(self, size_bytes, cycles):
+        found = path(warp_count=2, constant_waits=6.0, constant_bytes=float(size_bytes))
+        assert found == 3 * cycles

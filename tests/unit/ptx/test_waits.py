@@ -7,7 +7,13 @@ import pytest
 from tests.helpers.kernels import HEADER
 from va100.ptx.cfg import build_flow
 from va100.ptx.parser import parse
-from va100.ptx.waits import REQUESTS_IN_FLIGHT, load_waits, looped_instructions
+from va100.ptx.waits import (
+    REQUESTS_IN_FLIGHT,
+    constant_bytes,
+    constant_waits,
+    load_waits,
+    looped_instructions,
+)
 
 DECLARED = """
     .reg .pred %p<4>;
@@ -80,3 +86,39 @@ def test_instructions_of_a_loop_are_those_between_a_jump_back_and_its_target():
     text = f"{HEADER}.visible .entry k()\n{{{DECLARED}{body}@%p0 bra TOP;\nret;\n}}\n"
     module = parse(text, "k.ptx")
     assert looped_instructions(build_flow(module, module.kernels[0])) == {1, 2, 3}
+
+
+def constants_of(body):
+    text = (
+        f"{HEADER}.const .align 4 .b8 table[512];\n.const .f32 scale;\n"
+        f".visible .entry k(.param .u64 data)\n{{{DECLARED}{body}\n    ret;\n}}\n"
+    )
+    module = parse(text, "k.ptx")
+    return sum(constant_waits(build_flow(module, module.kernels[0]))), constant_bytes(module)
+
+
+class TestConstantWaits:
+    def test_a_known_place_is_an_operand_and_waits_for_nothing(self):
+        body = (
+            "ld.const.f32 %r0, [scale];\nld.const.u32 %r1, [table+8];\n"
+            "mov.u64 %d0, table;\nadd.s64 %d1, %d0, 16;\nld.const.u32 %r2, [%d1+4];\n"
+        )
+        assert constants_of(body) == (0.0, 516)
+
+    def test_a_reckoned_place_is_waited_for(self):
+        body = "mov.u64 %d0, table;\nadd.s64 %d1, %d0, %d9;\nld.const.u32 %r2, [%d1];\n"
+        assert constants_of(body) == (1.0, 516)
+
+    def test_places_found_in_the_table_are_waited_for_one_after_another(self):
+        step = "ld.const.u32 %r1, [%d1];\ncvt.u64.u32 %d2, %r1;\nadd.s64 %d1, %d1, %d2;\n"
+        assert constants_of("mov.u64 %d1, table;\n" + 3 * step)[0] == pytest.approx(3.0)
+
+    def test_an_address_that_changes_in_a_loop_is_not_known(self):
+        body = (
+            "mov.u64 %d1, table;\nTOP:\nld.const.u32 %r1, [%d1];\nadd.s64 %d1, %d1, %d3;\n"
+            "setp.lt.u32 %p0, %r1, 9;\n@%p0 bra TOP;\n"
+        )
+        assert constants_of(body)[0] == pytest.approx(1.0)
+
+    def test_loads_of_other_memory_do_not_count(self):
+        assert constants_of(loads(3))[0] == 0.0
