@@ -458,7 +458,12 @@ def _launch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--disk", type=int, metavar="GIB", help="size of its disk")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--port", action="append", type=int, default=[], metavar="PORT")
-    parser.add_argument("--ssh-key", metavar="FILE", help="a public key to put into it")
+    parser.add_argument(
+        "--ssh-key",
+        metavar="FILE",
+        help="a public key for its ~/.ssh/authorized_keys, for a server that "
+        "you bring: `va100 cloud ssh` needs none",
+    )
     parser.add_argument("--lease", type=int, metavar="SECONDS", help="how long it may run")
     parser.add_argument("--idle-stop", type=int, metavar="SECONDS",
                         help="stop it after so long without GPU work; 0: never")  # fmt: skip

@@ -36,6 +36,8 @@ _STATUSES: Final[Mapping[int, Callable[[str], errors.Va100Error]]] = {
 }
 """Errors of statuses: those whose words can be the service's own."""
 _TRIES: Final = 4
+_FIRST_LOOK_S: Final = 0.25
+_LAST_LOOK_S: Final = 2.0
 _MOST_RETURNS: Final = 60
 """How often a request is made that a lent GPU has to come back for."""
 
@@ -167,7 +169,7 @@ class Client:
         Conflict
             It came to rest in another, or time was up; with what it waits for.
         """
-        waited_s = 0.0
+        waited_s, pause_s = 0.0, _FIRST_LOOK_S
         while True:
             found = self.show(name)
             if found["state"] == state:
@@ -177,8 +179,9 @@ class Client:
             if waited_s >= timeout_s:
                 reason = found["reason"] or "no reason is known"
                 raise errors.Conflict(f"{name} is {found['state']}: {reason}")
-            self.pause(0.25)
-            waited_s += 0.25
+            self.pause(pause_s)
+            waited_s += pause_s
+            pause_s = min(_LAST_LOOK_S, 1.3 * pause_s)  # many wait at once when it takes long
 
     def execute(self, name: str, command: Sequence[str], *, timeout_s: float = 60) -> Any:
         """Run a command inside a running instance."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 
 import pytest
 
-from va100.cli.cloud_devices import devices, node_kind
+from va100.cli.cloud_devices import devices, gpu_work_ns, node_kind
 from va100.cloud.drivers.base import Assignment
 from va100.cloud.models import Place, Shape
 from va100.config import Settings
@@ -58,3 +60,62 @@ def test_the_smallest_node_is_taken():
     assert node_kind("A100-PCIE-40GB", 2) == "pcie-a100-40gb-x2"
     with pytest.raises(SetupError, match="no node of 99"):
         node_kind(SXM, 99)
+
+
+SPIN = """
+import ctypes, sys
+c = ctypes.CDLL("libcuda.so.1"); c.cuInit(0)
+p = lambda: ctypes.c_void_p()
+d, x, m, f = ctypes.c_int(), p(), p(), p()
+assert c.cuDeviceGet(ctypes.byref(d), 0) == 0
+assert c.cuDevicePrimaryCtxRetain(ctypes.byref(x), d) == 0
+assert c.cuCtxSetCurrent(x) == 0
+print("ready", flush=True); sys.stdin.readline()
+text = b'''.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry spin() { .reg .u32 %r<2>; .reg .pred %p<2>; mov.u32 %r1, 0;
+again: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 2000000; @%p1 bra again; ret; }'''
+assert c.cuModuleLoadData(ctypes.byref(m), text) == 0
+assert c.cuModuleGetFunction(ctypes.byref(f), m, b"spin") == 0
+assert c.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0
+assert c.cuCtxSynchronize() == 0
+print("done", flush=True); sys.stdin.readline()
+"""
+
+
+def test_what_its_gpu_did_is_known_from_outside(tmp_path):
+    """Nothing while a program merely holds it, something once it computes, no less after it."""
+    shape = Shape(SXM, "1g.10gb")
+    variables = found(tmp_path, shape, Place("hgx-1", (0,), "1g.10gb", 0))
+    assert gpu_work_ns(tmp_path) == 0
+    with subprocess.Popen([sys.executable, "-c", SPIN], env=os.environ | variables, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout.readline() == "ready\n"
+        assert gpu_work_ns(tmp_path) == 0, "a context is no work"
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "done\n"
+        after = gpu_work_ns(tmp_path)
+        assert after > 0
+        child.stdin.write("end\n")
+        child.stdin.flush()
+    assert gpu_work_ns(tmp_path) >= after, "what a program did stays when it is gone"
+
+
+def test_what_is_no_node_did_nothing(tmp_path):
+    """A home is its tenant's, who may put anything where nodes are."""
+    assert gpu_work_ns(tmp_path) == 0
+    found(tmp_path, Shape(SXM, "1g.10gb"), Place("hgx-1", (0,), "1g.10gb", 0))
+    folder = tmp_path / ".va100" / "nodes"
+    (node,) = folder.glob("*.node")
+    whole = node.read_bytes()
+    for odd in (b"", b"x" * 100, whole[:4096], b"y" * len(whole), whole[:64] + b"\xff" * 500_000):
+        node.write_bytes(odd)
+        assert gpu_work_ns(tmp_path) == 0
+    node.write_bytes(whole[:32] + b"\xff" * (len(whole) - 32))
+    assert gpu_work_ns(tmp_path) >= 0, "whatever it says, it is read within its bounds"
+    node.unlink()
+    os.mkfifo(node)
+    (folder / "other.node").symlink_to("/etc/passwd")
+    assert gpu_work_ns(tmp_path) == 0

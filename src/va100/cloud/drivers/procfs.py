@@ -46,14 +46,30 @@ def is_alive(pid: int, started: int) -> bool:
     return found is not None and found.started == started and found.state not in "ZX"
 
 
-def family(pid: int) -> list[Program]:
-    """A program and all that descend from it, parents first."""
-    children: dict[int, list[Program]] = {}
+Table = dict[int, list[Program]]
+"""Programs by who started them."""
+
+
+def table() -> Table:
+    """All programs of this host at this moment."""
+    children: Table = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             found = program(int(entry))
             if found is not None:
                 children.setdefault(found.parent, []).append(found)
+    return children
+
+
+def family(pid: int, children: Table | None = None) -> list[Program]:
+    """A program and all that descend from it, parents first.
+
+    Parameters
+    ----------
+    children : Table, optional
+        All programs, where they were read already.
+    """
+    children = table() if children is None else children
     first = program(pid)
     members = [first] if first is not None else []
     for member in members:
@@ -63,18 +79,18 @@ def family(pid: int) -> list[Program]:
 
 def neighbours(pid: int) -> list[Program]:
     """All programs of the process table that a program sees; itself among them."""
-    table = _table(pid)
+    own = _namespace(pid)
     found = []
-    if table is not None:
+    if own is not None:
         for entry in os.listdir("/proc"):
-            if entry.isdigit() and _table(int(entry)) == table:
+            if entry.isdigit() and _namespace(int(entry)) == own:
                 one = program(int(entry))
                 if one is not None:
                     found.append(one)
     return found
 
 
-def _table(pid: int) -> str | None:
+def _namespace(pid: int) -> str | None:
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

@@ -137,7 +137,7 @@ class _Shim:
         """Keep what the program prints until it ends, and type what is typed."""
         watched = [source] + ([keys] if keys >= 0 else [])
         while True:
-            ready, _, _ = select.select(watched, [], [], 0.5)
+            ready, _, _ = select.select(watched, [], [], 1.0)
             watch()
             if keys in ready:
                 os.write(source, os.read(keys, 4096))

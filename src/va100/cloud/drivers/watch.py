@@ -18,6 +18,8 @@ from typing import Final
 from va100.cloud.drivers import procfs
 
 LEAST_PAUSE_S: Final = 1.0
+_CALM_PAUSE_S: Final = 3.0
+"""While a disk is not half full."""
 _PAUSES_PER_LOOK: Final = 20
 _ENTRY_BYTES: Final = 1024
 """What a file costs besides its blocks: its entry and its inode."""
@@ -61,6 +63,8 @@ class Watch:
         self.spent = spent
         self.next_s = 0.0
         self.closed = False
+        self.near = self.memory_bytes > 0 or self.programs > 0
+        """Whether a bound may be reached soon."""
 
     def look(self) -> None:
         """Look if it is time."""
@@ -73,7 +77,8 @@ class Watch:
         if self.disk_bytes:
             self._look_at_disk()
         took_s = self.spent() - before_s
-        self.next_s = begun_s + max(LEAST_PAUSE_S, _PAUSES_PER_LOOK * took_s)
+        least_s = LEAST_PAUSE_S if self.near else _CALM_PAUSE_S
+        self.next_s = begun_s + max(least_s, _PAUSES_PER_LOOK * took_s)
 
     def _look_at_programs(self) -> None:
         members = list(self.members())
@@ -92,6 +97,7 @@ class Watch:
 
     def _look_at_disk(self) -> None:
         used = disk_use_bytes(self.home, enough=self.disk_bytes + 2 * _TOO_FAR_BYTES)
+        self.near = self.near or used > self.disk_bytes // 2
         if used > self.disk_bytes + _TOO_FAR_BYTES:
             self.tell(f"disk full: its size is {_mib(self.disk_bytes)}; its programs were ended "
                       "since they wrote on")  # fmt: skip
