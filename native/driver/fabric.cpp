@@ -95,7 +95,9 @@ extern "C" int va_fabric_bridged(void) {
   return node_links().board == node::kBridged;
 }
 
-extern "C" int va_fabric_pcie_generation(void) { return 4; }
+extern "C" int va_fabric_pcie_generation(void) {
+  return static_cast<int>(node_links().pcie_generation);
+}
 
 extern "C" int va_fabric_gpu_links(int gpu) { return links_of(node_links(), gpu); }
 

@@ -13,6 +13,7 @@
 #include "transfers.h"
 #include "va100/check.h"
 #include "va100/driver.h"
+#include "va100/outside.h"
 
 namespace va {
 namespace {
@@ -254,7 +255,7 @@ double transfer_s(int device, uint64_t bytes, Way way) {
   const double size = static_cast<double>(bytes);
   double rate = model.fill_bytes_per_s;
   if (way == Way::kHostToDevice || way == Way::kDeviceToHost)
-    rate = model.pcie_copy_bytes_per_s;
+    rate = model.pcie_copy_bytes_per_s * (1 << va_fabric_pcie_generation()) / 16.0; // the cards' is 4
   else if (way == Way::kWithinDevice)
     rate = model.copy_bytes_per_s / 2; // read and written
   return kCopyFloorSeconds + size / rate;

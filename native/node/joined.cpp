@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fabric_facts.h"
+#include "models.h"
 
 namespace va::node {
 namespace {
@@ -46,6 +47,8 @@ uint32_t down(const Joined &j, int gpu) { return j.down[static_cast<size_t>(gpu)
 Joined joined_of(const NodeState &state) {
   Joined j;
   j.board = state.board;
+  if (const Kind *const kind = kind_named(state.kind))
+    j.pcie_generation = kind->pcie_generation;
   j.gpus = static_cast<int>(std::min<uint32_t>(state.device_count, kMostDevices));
   j.switches_down = state.switches_down;
   for (size_t i = 0; i < static_cast<size_t>(j.gpus); ++i) {

@@ -12,6 +12,7 @@ namespace va::node {
 struct Joined {
   uint32_t board = kUnlinked;
   int gpus = 0;
+  uint32_t pcie_generation = 4;              // of the machine
   uint32_t switches_down = 0;                // a bit a switch
   std::array<uint32_t, kMostDevices> down{}; // by GPU, a bit a link that failed
   std::array<bool, kMostDevices> alone{};    // GPUs that talk to no peer: lost ones, those in MIG mode

@@ -54,6 +54,7 @@ struct Kind {
   uint32_t board; // place in topology.h
   const Seat *seats;
   size_t count;
+  uint32_t pcie_generation; // of the machine
 };
 
 extern const NodeModel kNodeModels[];

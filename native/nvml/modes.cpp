@@ -1,6 +1,7 @@
 // Modes: persistence, compute mode, what is off on a data-centre card, PCIe.
 #include <algorithm>
 
+#include "joined.h"
 #include "nvml_api.h"
 #include "readings.h"
 
@@ -8,6 +9,13 @@ namespace va::nvml {
 namespace {
 
 enum : unsigned { kDefaultMode = 0, kExclusiveThread = 1, kProhibited = 2, kExclusiveProcess = 3 };
+
+// What a card's link runs at in the machine that it sits in.
+unsigned link_generation(const Device &device) {
+  unsigned host = 0;
+  store().read([&](const node::NodeState &state) { host = node::joined_of(state).pcie_generation; });
+  return std::min(host, device.model().pcie_generation);
+}
 
 } // namespace
 
@@ -104,13 +112,14 @@ nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t handle, nvmlGpmSupport_t *gp
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t handle, unsigned int *maxLinkGen) {
-  *maxLinkGen = gpu_of(handle).model().pcie_generation;
+  *maxLinkGen = link_generation(gpu_of(handle)); // of the card in this machine
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t handle,
                                                    unsigned int *maxLinkGenDevice) {
-  return nvmlDeviceGetMaxPcieLinkGeneration(handle, maxLinkGenDevice);
+  *maxLinkGenDevice = gpu_of(handle).model().pcie_generation;
+  return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t handle, unsigned int *currLinkGen) {
@@ -127,8 +136,7 @@ nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t handle, unsigned int *c
 }
 
 nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t handle, unsigned int *pcieSpeed) {
-  gpu_of(handle);
-  *pcieSpeed = 16000; // megatransfers a second, generation 4
+  *pcieSpeed = 1000u << link_generation(gpu_of(handle)); // megatransfers a second, 16000 of generation 4
   return NVML_SUCCESS;
 }
 

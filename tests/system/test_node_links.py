@@ -11,7 +11,7 @@ import pytest
 
 from va100.node.fabric import Damage, surviving
 from va100.perf.collectives import estimate
-from va100.perf.links import peer_copy
+from va100.perf.links import host_copy, peer_copy
 from va100.spec.nodes import find_node
 
 ROOT = Path(__file__).parents[2]
@@ -104,3 +104,14 @@ def test_kernels_that_read_a_peer_s_memory_wait_for_the_link(on_node, kind):
     assert far_us == pytest.approx(size / link.rate_bytes_per_s * 1e6, rel=0.15)
     linked = surviving(find_node(kind), Damage()).pair_links[0][1] > 0
     assert (received_kib > 0) is linked
+
+
+@pytest.mark.parametrize(
+    ("kind", "generation"), [("aws-p4d.24xlarge", 3), ("azure-nd96asr-v4", 4), ("sxm-a100-40gb", 4)]
+)
+def test_hosts_of_an_older_pcie_are_slower(on_node, kind, generation):
+    took_us = float(on_node(kind, CLIENT.with_name("host_copies.py")))
+    assert took_us == pytest.approx(host_copy(1 << 26, node=find_node(kind)).time_s * 1e6, rel=0.02)
+    fields = "pcie.link.gen.current,pcie.link.gen.max,pcie.link.gen.gpumax"
+    query = (f"--query-gpu={fields}", "--format=csv,noheader", "-i", "0")
+    assert on_node(kind, "-m", "va100.cli", "smi", *query) == f"{generation}, {generation}, 4\n"

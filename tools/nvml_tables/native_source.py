@@ -159,5 +159,5 @@ def _seats(index: int, kind: NodeKind) -> str:
 def _kind(index: int, kind: NodeKind) -> str:
     return (
         f'    {{"{kind.name}", "{kind.chip.name}", {int(kind.board)}, kSeats{index}, '
-        f"{len(kind.seats)}}},"
+        f"{len(kind.seats)}, {kind.pcie_generation}}},"
     )

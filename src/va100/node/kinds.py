@@ -59,6 +59,8 @@ class NodeKind:
     seats: tuple[Seat, ...]
     source: Source
     """Of the seats; the cards' own facts have theirs."""
+    pcie_generation: int
+    """Of the machine; a card's may be newer."""
 
 
 def _kind(node: NodeSpec) -> NodeKind:
@@ -68,6 +70,7 @@ def _kind(node: NodeSpec) -> NodeKind:
         board=_BOARDS[node.links],
         seats=tuple(map(_seat, node.bus_ids, node.gpu_numa_ids)),
         source=node.sources["bus_ids"],
+        pcie_generation=node.pcie_generation,
     )
 
 
