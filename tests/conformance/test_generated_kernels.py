@@ -10,7 +10,7 @@ import pytest
 from tests.helpers.ptx_generator import Generated, differences, generate, run_generated
 from va100.gpu.arena import Arena
 from va100.gpu.launch import Engine
-from va100.jit import context, llvm
+from va100.jit import chunks, context, llvm
 from va100.jit.engine import JitEngine
 
 SIZE = 5
@@ -22,12 +22,12 @@ PARTS = ("out1", "out2", "acc")
 
 
 def check(
-    seed: int, size: int, reference: Engine, arena: Arena, workers: int, *, chunks: bool
+    seed: int, size: int, reference: Engine, arena: Arena, workers: int, *, in_chunks: bool
 ) -> None:
     """Run one kernel on both engines."""
     kernel = generate(seed, size)
     want = run_generated(kernel, reference, arena)
-    got = run_generated(kernel, JitEngine(workers=workers, chunks=chunks), arena)
+    got = run_generated(kernel, JitEngine(workers=workers, chunks=in_chunks), arena)
     found = differences(PARTS, want, got)
     assert not found, f"generate({seed}, {size}) on {workers} workers: {found}\n{kernel.text}"
 
@@ -47,10 +47,12 @@ def test_generated(
     reference: Engine,
     arena: Arena,
     quick: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In chunks: both worlds in little text."""
+    """In chunks: both worlds in little text; every other one with shared masked instructions."""
     for seed in range(first, first + BATCH):
-        check(seed, SIZE, reference, arena, 1 + seed % 3, chunks=True)
+        monkeypatch.setattr(chunks, "OUTLINED_FROM", 0 if seed % 2 else 10**9)
+        check(seed, SIZE, reference, arena, 1 + seed % 3, in_chunks=True)
 
 
 @pytest.mark.parametrize("first", range(0, 50, 5))
@@ -65,7 +67,7 @@ def test_generated_whole(
         monkeypatch.setattr(
             llvm, "compile_object", lambda text, _, at=level, **how: compile_object(text, at, **how)
         )
-        check(seed, 7, reference, arena, 1 + seed % 3, chunks=False)
+        check(seed, 7, reference, arena, 1 + seed % 3, in_chunks=False)
 
 
 @pytest.mark.full
@@ -73,12 +75,13 @@ def test_generated_whole(
 def test_many_generated(
     first: int, reference: Engine, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In turn in chunks and whole, with registers in memory or not; one in twenty is large."""
+    """In turn in chunks of two kinds and whole in two ways; one in twenty is large."""
     mode = first // 500 % 4
+    monkeypatch.setattr(chunks, "OUTLINED_FROM", 0 if mode == 2 else 10**9)
     monkeypatch.setattr(context, "MOST_BLOCKS_IN_REGISTERS", 32 * (mode == 1))
     for seed in range(first, first + 500):
         size = 4 + seed % 9 if seed % 20 else 30
-        check(seed, size, reference, arena, 1 + seed % 3, chunks=mode > 1)
+        check(seed, size, reference, arena, 1 + seed % 3, in_chunks=mode > 1)
 
 
 def test_the_same_seed_gives_the_same_kernel() -> None:

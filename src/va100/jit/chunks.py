@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 from va100.jit import frame
 from va100.jit.analysis import Analysis, Block
@@ -36,9 +36,16 @@ PAST_RETURN: Final = 1 << 30
 CHUNK_INSTRUCTIONS: Final = 160
 CHUNK_BLOCKS: Final = 32
 """Where a converged chunk ends."""
-MASKED_INSTRUCTIONS: Final = 48
-MASKED_BLOCKS: Final = 12
+MASKED_INSTRUCTIONS: Final = 12
+MASKED_BLOCKS: Final = 3
 """Where a masked one does: lanes part in few places, and there is not much to gain by size."""
+OUTLINED_FROM: Final = 2_000
+"""Instructions of a function from which masked ones are functions shared by all that look alike
+(:mod:`va100.jit.outline`): one of 4,337, all of it masked, took 3.1 s to compile and takes 1.0.
+Loops of such code take half as long again, so smaller functions do without."""
+OUTLINED_INSTRUCTIONS: Final = 48
+OUTLINED_BLOCKS: Final = 12
+"""Where a masked chunk of calls ends."""
 _REGIONS: Final = 4
 """Slots of remembered allocations for the accesses of one masked instruction."""
 _WITHOUT_ACCESS: Final = frozenset(
@@ -70,7 +77,10 @@ class ChunkContext(Context):
         super().__init__(analysis, symbols, place)
         self.hoists = True
         self.file_in_memory = True
-        self.layout: Frame = frame.lay_out_frame(analysis, analysis.flow.variables)
+        self.outlined = len(analysis.flow.instructions) >= OUTLINED_FROM
+        self.layout: Frame = frame.lay_out_frame(
+            analysis, analysis.flow.variables, passing=self.outlined
+        )
         self.call_words = {key: f"%at.{at}" for key, at in self.layout.calls.items()}
         function = analysis.flow.function
         if not function.is_kernel:
@@ -97,7 +107,7 @@ class ChunkContext(Context):
     def write(self, operand: Operand | None, value: Value) -> None:
         """As in whole functions; registers of one block too have a place in the masked world."""
         super().write(operand, value)
-        if self.masked and isinstance(operand, Register) and operand.name in self.layout.passing:
+        if self._passes(operand):
             held = self.env[operand.name]
             if isinstance(held, Value) and not _is_literal(held):
                 kind = f"<32 x i{held.shape.bits}>"
@@ -106,7 +116,7 @@ class ChunkContext(Context):
     def write_predicate(self, operand: Operand | None, predicate: Predicate) -> None:
         """As :meth:`write`."""
         super().write_predicate(operand, predicate)
-        if self.masked and isinstance(operand, Register) and operand.name in self.layout.passing:
+        if self._passes(operand):
             mask = self.mask_of(predicate)
             self.line(f"store i32 {mask}, ptr {self.place(operand.name)}")
 
@@ -119,7 +129,14 @@ class ChunkContext(Context):
         }
 
     def _is_kept(self, name: str) -> bool:
-        return super()._is_kept(name) or (self.masked and name in self.layout.passing)
+        passing = self.outlined and self.masked and name in self.layout.passing
+        return passing or super()._is_kept(name)
+
+    def _passes(self, operand: Operand | None) -> TypeGuard[Register]:
+        """Whether a register of one block is written to its place."""
+        if not self.outlined or not self.masked or not isinstance(operand, Register):
+            return False
+        return operand.name in self.layout.passing
 
     def new_region(self) -> int:
         """Masked chunks are written when they are needed, so theirs follow from the instruction.
@@ -172,7 +189,11 @@ class ChunkWriter(FunctionWriter):
         self.called: set[str] = set()
         """Bodies that the chunk at hand calls."""
         self.chunks = partition(self.blocks, CHUNK_INSTRUCTIONS, CHUNK_BLOCKS)
-        self.masked_chunks = partition(self.blocks, MASKED_INSTRUCTIONS, MASKED_BLOCKS)
+        self.masked_chunks = (
+            partition(self.blocks, OUTLINED_INSTRUCTIONS, OUTLINED_BLOCKS)
+            if context.outlined
+            else partition(self.blocks, MASKED_INSTRUCTIONS, MASKED_BLOCKS)
+        )
 
     def text(self) -> str:
         """The entry and the converged chunks."""
@@ -264,7 +285,7 @@ class ChunkWriter(FunctionWriter):
 
     def _write_instruction(self, operation: Operation) -> None:
         c = self.c
-        if not c.masked:
+        if not c.masked or not c.outlined:
             super()._write_instruction(operation)
             return
         c.forget()

@@ -468,7 +468,7 @@ class JitEngine:
             bodies = writer().outlines.bodies
             if symbol not in bodies:
                 write_masked(writer(), chunk)
-            return llvm.compile_object(bodies[symbol].text, 0)
+            return llvm.compile_object(bodies[symbol].text, 0, quickly=True)
 
         found = MaskedObject.unpack(self._kept(key_of(order.name, function.name, str(chunk)), make))
         load_missing(

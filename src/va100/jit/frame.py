@@ -100,8 +100,10 @@ class Frame:
         return found
 
 
-def lay_out_frame(analysis: Analysis, params: Mapping[str, Variable]) -> Frame:
-    """Give everything that outlives a block its place."""
+def lay_out_frame(
+    analysis: Analysis, params: Mapping[str, Variable], *, passing: bool = False
+) -> Frame:
+    """Give everything that outlives a block its place; ``passing``: all else, too."""
     count = len(analysis.blocks)
     pending = WORDS + 8 * -(-count // 64)
     at = _up(pending + 4 * count, _LINE)
@@ -119,14 +121,14 @@ def lay_out_frame(analysis: Analysis, params: Mapping[str, Variable]) -> Frame:
     vectors, at = _side_by_side(
         analysis, sorted(analysis.stored - analysis.invariant), _up(at, _LINE)
     )
-    passing, at = _lay_out_passing(analysis, at)
+    places, at = _lay_out_passing(analysis, at) if passing else ({}, at)
     return Frame(
         analysis=analysis,
         pending=pending,
         calls=calls,
         scalars=scalars,
         vectors=vectors,
-        passing=passing,
+        passing=places,
         size_bytes=_up(at, _LINE),
     )
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from va100.jit.emit import MODULE_TAIL
 
-FEWEST_LINES: Final = 3
+FEWEST_LINES: Final = 4
 """Below, a call would be as long."""
 _NAME: Final = re.compile(r"%[A-Za-z][\w.]*|^[A-Za-z][\w.]*(?=:$)", re.MULTILINE)
 _OWN: Final = re.compile(r"^(?:  (%[A-Za-z][\w.]*) = |([A-Za-z][\w.]*):$)", re.MULTILINE)
@@ -26,9 +26,9 @@ _PLACE: Final = re.compile(r"%(?:at\.|pend)\d+$")
 _HELPER: Final = re.compile(r"call [a-z0-9]+ @va_h_.*\)$", re.MULTILINE)
 _ARGUMENT: Final = re.compile(r"\b(i32|i64) (-?\d{2,})(?=[,)])")
 _NUMBER: Final = re.compile(
-    r" = (?P<op>(?:add|sub|mul|and|or|xor) (?P<kind>i32|i64) %[\w.]+), (?P<number>-?\d{2,})$"
+    r" = (?P<op>(?:add|sub|mul|and|or|xor) (?P<kind>i32|i64) %[\w.]+), (?P<number>-?\d+)$"
     r"|(?<= = getelementptr i8, )(?P<base>ptr %[\w.]+), i64 (?P<offset>-?\d{2,})$"
-    r"|splat \((?P<element>i32|i64) (?P<lane>-?\d{2,})\)",
+    r"|splat \((?P<element>i32|i64) (?P<lane>-?\d+)\)",
     re.MULTILINE,
 )
 

@@ -109,6 +109,7 @@ def test_functions_that_the_disk_lost_are_made_again(
         put(self, key, data)
 
     monkeypatch.setattr(ObjectCache, "put", note)
+    monkeypatch.setattr(chunks, "OUTLINED_FROM", 0)
     monkeypatch.setattr(outlined, "_LOADED", _forgetful())
     assert _run(JitEngine(tmp_path, workers=1, chunks=True), parting, 9) == _want(9)
     bodies = [path for path in kept if b"kernel." not in path.read_bytes()]

@@ -102,10 +102,10 @@ def test_other_operations_are_other_functions() -> None:
     assert _called(lines, _around())[0] != _called(other, _around())[0]
 
 
-def test_small_numbers_stay_in_the_text() -> None:
+def test_amounts_of_shifts_stay_in_the_text() -> None:
     def shifted(by: int) -> list[str]:
         return ["  %t1 = load i64, ptr %at.64", f"  %t2 = shl i64 %t1, {by}",
-                "  store i64 %t2, ptr %at.80"]  # fmt: skip
+                "  %t3 = xor i64 %t2, %t1", "  store i64 %t3, ptr %at.80"]  # fmt: skip
 
     assert _called(shifted(2), _around())[0] != _called(shifted(3), _around())[0]
 
