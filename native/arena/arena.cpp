@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@
 
 #include "held_writes.h"
 #include "va100/meter.h"
+#include "va100/retire.h"
 #include "virtual_space.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -28,6 +30,7 @@ constexpr int kRegions = VA_DEVICES + 2;
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = 2ULL << 20;
 constexpr uint64_t kReturnedBytes = 64ULL << 10; // less is not worth a system call
+constexpr uint64_t kRetiredBytes = 64ULL << 20; // kept of pages whose addresses are held back
 constexpr uint64_t kCommitStep = 64ULL << 20;
 constexpr uint64_t kDefaultCapacity = 85'100'068'864ULL; // A100-SXM4-80GB, as its driver reports it
 constexpr uint64_t kShadowBytes = VA_ARENA_BYTES >> VA_GRANULE_SHIFT;
@@ -66,33 +69,28 @@ public:
     if (owned < bytes || owned > room())
       return 0;
     const uint64_t need = owned + kGuard;
-    for (auto it = by_size_.lower_bound({need, 0}); it != by_size_.end(); ++it) {
-      const uint64_t start = it->second;
-      const uint64_t base = round_up(start, align);
-      if (base + need > start + it->first)
-        continue;
-      if (lazily_committed && !commit(base + need))
-        return 0;
-      take(start, it->first, base, need);
-      live_[base] = Live{bytes, need, serial};
-      set_used(used_ + owned);
-      std::memset(shadow_of(base), 1, owned >> VA_GRANULE_SHIFT);
-      if (owned >= 2 * kHugePage)
-        madvise(reinterpret_cast<void *>(base), owned, MADV_HUGEPAGE);
-      return base;
-    }
-    return 0;
+    const uint64_t found = place(bytes, need, align, serial, lazily_committed);
+    if (found || retired_.empty())
+      return found;
+    recall(0);
+    return place(bytes, need, align, serial, lazily_committed);
   }
 
-  bool release(uint64_t base) {
+  bool release(uint64_t base, bool retire) {
     const auto it = live_.find(base);
     if (it == live_.end())
       return false;
-    const uint64_t owned = it->second.reserved - kGuard;
+    const uint64_t reserved = it->second.reserved, owned = reserved - kGuard;
     forget_contents(base, owned);
     set_used(used_ - owned);
-    give(base, it->second.reserved);
     live_.erase(it);
+    if (!retire) {
+      give(base, reserved);
+      return true;
+    }
+    retired_.push_back({base, reserved});
+    retired_bytes_ += kept_of(reserved);
+    recall(kRetiredBytes);
     return true;
   }
 
@@ -196,6 +194,41 @@ public:
 private:
   using Map = std::map<uint64_t, Live>;
 
+  uint64_t place(uint64_t bytes, uint64_t need, uint64_t align, uint32_t serial,
+                 bool lazily_committed) {
+    for (auto it = by_size_.lower_bound({need, 0}); it != by_size_.end(); ++it) {
+      const uint64_t start = it->second;
+      const uint64_t base = round_up(start, align);
+      if (base + need > start + it->first)
+        continue;
+      if (lazily_committed && !commit(base + need))
+        return 0;
+      take(start, it->first, base, need);
+      live_[base] = Live{bytes, need, serial};
+      set_used(used_ + need - kGuard);
+      std::memset(shadow_of(base), 1, (need - kGuard) >> VA_GRANULE_SHIFT);
+      if (need - kGuard >= 2 * kHugePage)
+        madvise(reinterpret_cast<void *>(base), need - kGuard, MADV_HUGEPAGE);
+      return base;
+    }
+    return 0;
+  }
+
+  // Pages of large pieces are given back to the system at once.
+  static uint64_t kept_of(uint64_t reserved) {
+    return reserved < kReturnedBytes ? reserved : kReturnedBytes;
+  }
+
+  // Let retired addresses be used again, the oldest first, until no more than `most` bytes are kept.
+  void recall(uint64_t most) {
+    while (retired_bytes_ > most) {
+      const auto [base, reserved] = retired_.front();
+      retired_.pop_front();
+      retired_bytes_ -= kept_of(reserved);
+      give(base, reserved);
+    }
+  }
+
   void set_used(uint64_t bytes) {
     used_ = bytes;
     if (g_watcher.used && device_ < VA_DEVICES)
@@ -216,6 +249,8 @@ private:
   }
 
   void clear_maps() {
+    retired_.clear();
+    retired_bytes_ = 0;
     by_base_.clear();
     by_size_.clear();
     insert_free(base_ + kFirst, VA_DEVICE_BYTES - kFirst);
@@ -321,6 +356,8 @@ private:
   int fd_ = -1; // holds the pages that were shared
   std::map<uint64_t, uint64_t> shared_; // first page to the one behind the last
   Map live_;
+  std::deque<std::pair<uint64_t, uint64_t>> retired_; // freed, and not to be given out yet
+  uint64_t retired_bytes_ = 0;
   std::map<uint64_t, uint64_t> by_base_;
   std::set<std::pair<uint64_t, uint64_t>> by_size_;
 };
@@ -471,7 +508,15 @@ int va_arena_free(uint64_t base) {
   return guarded(-1, [&](ArenaState &arena) {
     const std::lock_guard<std::mutex> lock(arena.mutex);
     Region *const region = arena.region_of(base);
-    return region && region->release(base) ? 0 : -1;
+    return region && region->release(base, false) ? 0 : -1;
+  });
+}
+
+int va_arena_retire(uint64_t base) {
+  return guarded(-1, [&](ArenaState &arena) {
+    const std::lock_guard<std::mutex> lock(arena.mutex);
+    Region *const region = arena.region_of(base);
+    return region && region->release(base, true) ? 0 : -1;
   });
 }
 

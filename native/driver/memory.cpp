@@ -13,6 +13,7 @@
 #include "pools.h"
 #include "settings.h"
 #include "va100/check.h"
+#include "va100/retire.h"
 #include "windows.h"
 
 namespace va {
@@ -61,7 +62,8 @@ void give_back(const Block &block) {
   } else {
     if (block.origin == Origin::kManaged)
       forget_advice(block.base, block.bytes);
-    va_arena_free(block.base);
+    // Under memcheck what is used after its end is told, whatever came since.
+    va_check_tools() & VA_CHECK_MEMORY ? va_arena_retire(block.base) : va_arena_free(block.base);
   }
   if (block.pool)
     pool_takes(block.pool, block.bytes);

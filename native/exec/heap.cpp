@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check_state.h"
+#include "va100/retire.h"
 #include "worker.h"
 
 namespace va {
@@ -88,7 +89,9 @@ void va_h_free(va_warp *w, uint32_t site, uint32_t mask, const uint64_t *address
     if (!address[lane]) continue;
     const bool ours = va::forget_device_allocation(address[lane]);
     if (ours) va_check_released(address[lane]);
-    const bool freed = ours && !va_arena_free(address[lane]);
+    const bool keep = va_check_tools() & VA_CHECK_MEMORY;  // what is used after its end is told
+    const bool freed =
+        ours && !(keep ? va_arena_retire(address[lane]) : va_arena_free(address[lane]));
     if (!freed) va::check_bad_device_free(w, site, static_cast<uint32_t>(lane), address[lane]);
     if (!freed)
       va::fault(w, VA_FAULT_ILLEGAL_ADDRESS, site, static_cast<uint32_t>(lane), address[lane], 1,

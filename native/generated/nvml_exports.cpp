@@ -38,9 +38,24 @@ VA_NVML nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index, nvmlEx
     return va::nvml::api::nvmlGetExcludedDeviceInfoByIndex(index, info);
   });
 }
-VA_NVML nvmlReturn_t nvmlSystemEventSetCreate(void) { return va::nvml::unsupported("nvmlSystemEventSetCreate"); }
-VA_NVML nvmlReturn_t nvmlSystemEventSetFree(void) { return va::nvml::unsupported("nvmlSystemEventSetFree"); }
-VA_NVML nvmlReturn_t nvmlSystemEventSetWait(void) { return va::nvml::unsupported("nvmlSystemEventSetWait"); }
+VA_NVML nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request) {
+  return va::nvml::guarded("nvmlSystemEventSetCreate", [&]() -> nvmlReturn_t {
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlSystemEventSetCreate(request);
+  });
+}
+VA_NVML nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request) {
+  return va::nvml::guarded("nvmlSystemEventSetFree", [&]() -> nvmlReturn_t {
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlSystemEventSetFree(request);
+  });
+}
+VA_NVML nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *request) {
+  return va::nvml::guarded("nvmlSystemEventSetWait", [&]() -> nvmlReturn_t {
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlSystemEventSetWait(request);
+  });
+}
 VA_NVML nvmlReturn_t nvmlSystemGetCPER_v1(void) { return va::nvml::unsupported("nvmlSystemGetCPER_v1"); }
 VA_NVML nvmlReturn_t nvmlSystemGetConfComputeCapabilities(void) { return va::nvml::unsupported("nvmlSystemGetConfComputeCapabilities"); }
 VA_NVML nvmlReturn_t nvmlSystemGetConfComputeGpusReadyState(void) { return va::nvml::unsupported("nvmlSystemGetConfComputeGpusReadyState"); }
@@ -91,8 +106,18 @@ VA_NVML nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsi
     return va::nvml::api::nvmlSystemGetProcessName(pid, name, length);
   });
 }
-VA_NVML nvmlReturn_t nvmlSystemGetTopologyGpuSet(void) { return va::nvml::unsupported("nvmlSystemGetTopologyGpuSet"); }
-VA_NVML nvmlReturn_t nvmlSystemRegisterEvents(void) { return va::nvml::unsupported("nvmlSystemRegisterEvents"); }
+VA_NVML nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpuNumber, unsigned int *count, nvmlDevice_t *deviceArray) {
+  return va::nvml::guarded("nvmlSystemGetTopologyGpuSet", [&]() -> nvmlReturn_t {
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlSystemGetTopologyGpuSet(cpuNumber, count, deviceArray);
+  });
+}
+VA_NVML nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request) {
+  return va::nvml::guarded("nvmlSystemRegisterEvents", [&]() -> nvmlReturn_t {
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlSystemRegisterEvents(request);
+  });
+}
 VA_NVML nvmlReturn_t nvmlSystemSetConfComputeGpusReadyState(void) { return va::nvml::unsupported("nvmlSystemSetConfComputeGpusReadyState"); }
 VA_NVML nvmlReturn_t nvmlSystemSetConfComputeKeyRotationThresholdInfo(void) { return va::nvml::unsupported("nvmlSystemSetConfComputeKeyRotationThresholdInfo"); }
 VA_NVML nvmlReturn_t nvmlSystemSetNvlinkBwMode(void) { return va::nvml::unsupported("nvmlSystemSetNvlinkBwMode"); }
@@ -808,7 +833,12 @@ VA_NVML nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t device, 
     return va::nvml::api::nvmlDeviceGetDefaultApplicationsClock(device, clockType, clockMHz);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(void) { return va::nvml::unsupported("nvmlDeviceGetDynamicPstatesInfo"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device, nvmlGpuDynamicPstatesInfo_t *pDynamicPstatesInfo) {
+  return va::nvml::guarded("nvmlDeviceGetDynamicPstatesInfo", [&]() -> nvmlReturn_t {
+    if (!pDynamicPstatesInfo) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetDynamicPstatesInfo(device, pDynamicPstatesInfo);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetGpcClkMinMaxVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetGpcClkMinMaxVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetGpcClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetGpcClkVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) {
@@ -825,7 +855,12 @@ VA_NVML nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, nvm
 }
 VA_NVML nvmlReturn_t nvmlDeviceGetMemClkMinMaxVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetMemClkMinMaxVfOffset"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetMemClkVfOffset(void) { return va::nvml::unsupported("nvmlDeviceGetMemClkVfOffset"); }
-VA_NVML nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(void) { return va::nvml::unsupported("nvmlDeviceGetMinMaxClockOfPState"); }
+VA_NVML nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t type, nvmlPstates_t pstate, unsigned int *minClockMHz, unsigned int *maxClockMHz) {
+  return va::nvml::guarded("nvmlDeviceGetMinMaxClockOfPState", [&]() -> nvmlReturn_t {
+    if (!minClockMHz || !maxClockMHz) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceGetMinMaxClockOfPState(device, type, pstate, minClockMHz, maxClockMHz);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceGetPerformanceModes(void) { return va::nvml::unsupported("nvmlDeviceGetPerformanceModes"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState) {
   return va::nvml::guarded("nvmlDeviceGetPerformanceState", [&]() -> nvmlReturn_t {
@@ -1021,7 +1056,12 @@ VA_NVML nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) {
     return va::nvml::api::nvmlDeviceClearCpuAffinity(device);
   });
 }
-VA_NVML nvmlReturn_t nvmlDeviceClearFieldValues(void) { return va::nvml::unsupported("nvmlDeviceClearFieldValues"); }
+VA_NVML nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values) {
+  return va::nvml::guarded("nvmlDeviceClearFieldValues", [&]() -> nvmlReturn_t {
+    if (!values) return NVML_ERROR_INVALID_ARGUMENT;
+    return va::nvml::api::nvmlDeviceClearFieldValues(device, valuesCount, values);
+  });
+}
 VA_NVML nvmlReturn_t nvmlDeviceDiscoverGpus(void) { return va::nvml::unsupported("nvmlDeviceDiscoverGpus"); }
 VA_NVML nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_t apiType, nvmlEnableState_t *isRestricted) {
   return va::nvml::guarded("nvmlDeviceGetAPIRestriction", [&]() -> nvmlReturn_t {

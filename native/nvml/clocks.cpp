@@ -250,6 +250,37 @@ nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t handle, nvmlPs
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t handle, nvmlClockType_t type,
+                                              nvmlPstates_t pstate, unsigned int *minClockMHz,
+                                              unsigned int *maxClockMHz) {
+  constexpr unsigned kLastState = 15;
+  require_domain(type);
+  const Device device = gpu_of(handle);
+  if (pstate > kLastState)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  if (pstate)
+    return NVML_ERROR_NOT_SUPPORTED;
+  const NodeModel &model = device.model();
+  *maxClockMHz = most_of(model, type);
+  *minClockMHz = type == kMemory  ? model.memory_mhz // its one clock
+                 : type == kVideo ? model.idle_video_mhz
+                                  : model.idle_mhz;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t handle,
+                                             nvmlGpuDynamicPstatesInfo_t *info) {
+  const Device device = gpu_of(handle);
+  if (device.state.mig)
+    return NVML_ERROR_NOT_SUPPORTED;
+  const node::Reading r = reading_of(device);
+  *info = nvmlGpuDynamicPstatesInfo_t{};
+  const unsigned percents[] = {r.gpu_percent, r.memory_percent, 0, 0}; // then video, and the bus
+  for (unsigned i = 0; i < 4; ++i)
+    info->utilization[i] = {1, percents[i], 0, 0};
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t *utilization) {
   const Device device = gpu_of(handle);
   if (device.state.mig)

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <strings.h>
+#include <vector>
 
 #include "identity.h"
 #include "nvml_api.h"
@@ -412,6 +413,28 @@ nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t handle, unsigned int nodeS
   const unsigned numa = device.state.numa < 0 ? 0 : static_cast<unsigned>(device.state.numa);
   if (numa / 64 < nodeSetSize)
     nodeSet[numa / 64] |= 1UL << numa % 64;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpuNumber, unsigned int *count,
+                                         nvmlDevice_t *deviceArray) {
+  constexpr unsigned kMostCpus = 4096;
+  if (cpuNumber >= kMostCpus)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  std::vector<nvmlDevice_t> near;
+  for (int i = 0; i < static_cast<int>(device_count()); ++i) {
+    unsigned long set[kMostCpus / 64];
+    fill_affinity(store().device(i).numa, kMostCpus / 64, set);
+    if (set[cpuNumber / 64] >> cpuNumber % 64 & 1)
+      near.push_back(gpu_handle(i));
+  }
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(near.size());
+  if (!deviceArray)
+    return NVML_SUCCESS;
+  if (room < near.size())
+    return NVML_ERROR_INSUFFICIENT_SIZE;
+  std::copy(near.begin(), near.end(), deviceArray);
   return NVML_SUCCESS;
 }
 

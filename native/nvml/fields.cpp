@@ -198,5 +198,29 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t handle, int valuesCount,
   return NVML_SUCCESS;
 }
 
+// Of what is asked here, one counter can be cleared.
+nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t handle, int valuesCount,
+                                        nvmlFieldValue_t *values) {
+  constexpr unsigned kPcieReplays = 94;
+  const Device device = gpu_of(handle);
+  if (valuesCount < 1)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  for (int i = 0; i < valuesCount; ++i) {
+    nvmlFieldValue_t &field = values[i];
+    field.timestamp = static_cast<long long>(node::wall_us());
+    field.latencyUsec = 0;
+    field.nvmlReturn = questions().count(field.fieldId) ? NVML_ERROR_NOT_SUPPORTED
+                                                        : NVML_ERROR_INVALID_ARGUMENT;
+    if (field.fieldId != kPcieReplays)
+      continue;
+    change(device.index, [](DeviceState &d) {
+      d.faults.pcie_replays = 0;
+      return NVML_SUCCESS;
+    });
+    field.nvmlReturn = NVML_SUCCESS;
+  }
+  return NVML_SUCCESS;
+}
+
 } // namespace api
 } // namespace va::nvml

@@ -352,6 +352,28 @@ struct nvmlHwbcEntry_t {
   char firmwareVersion[32];
 };
 
+typedef struct nvmlSystemEventSet_st *nvmlSystemEventSet_t;
+struct nvmlSystemEventSetCreateRequest_t {
+  unsigned version;
+  nvmlSystemEventSet_t set;
+};
+typedef nvmlSystemEventSetCreateRequest_t nvmlSystemEventSetFreeRequest_t;
+struct nvmlSystemRegisterEventRequest_t {
+  unsigned version;
+  unsigned long long eventTypes;
+  nvmlSystemEventSet_t set;
+};
+struct nvmlSystemEventData_t {
+  unsigned long long eventType;
+  unsigned gpuId;
+};
+struct nvmlSystemEventSetWaitRequest_t {
+  unsigned version, timeoutms;
+  nvmlSystemEventSet_t set;
+  nvmlSystemEventData_t *data;
+  unsigned dataSize, numEvent;
+};
+
 // A structure's version word: its size and its number.
 template <typename Struct> constexpr unsigned version_of(unsigned number) {
   return static_cast<unsigned>(sizeof(Struct)) | number << 24;

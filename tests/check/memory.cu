@@ -59,6 +59,15 @@ FIX(heap_past_end) { if (T) return; char *p = (char *)malloc(10); p[9] = 1; p[0]
 BUG(heap_after_free) { if (T) return; int *p = (int *)malloc(400); p[1] = 3; free(p); out[0] = p[1]; }
 FIX(heap_after_free) { if (T) return; int *p = (int *)malloc(400); p[1] = 3; out[0] = p[1]; free(p); }
 
+BUG(heap_after_reuse) {
+  if (T) return; int *p = (int *)malloc(400); p[1] = 3; free(p);
+  int *q = (int *)malloc(400); q[1] = 4; out[0] = p[1]; free(q);
+}
+FIX(heap_after_reuse) {
+  if (T) return; int *p = (int *)malloc(400); p[1] = 3; free(p);
+  int *q = (int *)malloc(400); q[1] = 4; out[0] = q[1]; free(q);
+}
+
 BUG(heap_double_free) { if (T) return; int *p = (int *)malloc(400); p[1] = 3; out[0] = p[1]; free(p); free(p); }
 FIX(heap_double_free) { if (T) return; int *p = (int *)malloc(400); p[1] = 3; out[0] = p[1]; free(p); }
 

@@ -161,6 +161,7 @@ CASES = {
         "atomic_past_end": Case("out-of-bounds", out_bytes=256),
         "heap_past_end": Case("out-of-bounds"),
         "heap_after_free": Case("use-after-free"),
+        "heap_after_reuse": Case("use-after-free"),
         "heap_double_free": Case("double-free"),
         "heap_leak": Case("leak", leaks=True),
         "after_free": Case("use-after-free", frees=True),

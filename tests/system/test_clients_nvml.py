@@ -156,30 +156,6 @@ def test_what_pytorch_asks(environment):
     )
 
 
-def test_gputil(environment):
-    """It runs nvidia-smi and cuts its lines."""
-    if not importlib.util.find_spec("GPUtil"):
-        pytest.skip("needs GPUtil: the extra node-clients")
-    environment = environment | {
-        "PATH": os.pathsep.join([str(NATIVE_DIR / "smi"), environment["PATH"]]),
-        "PYTHONWARNINGS": "ignore",  # of distutils, which Python is to lose
-    }
-    with Program() as program:
-        program.ask(f"alloc {1 << 30}")
-        told = python(
-            environment,
-            """
-            import GPUtil
-            for gpu in GPUtil.getGPUs():
-                used = gpu.memoryUsed > 1024
-                print(gpu.id, gpu.name, gpu.driver, gpu.memoryTotal, used, gpu.load)
-            print(GPUtil.getAvailable(limit=4, maxMemory=0.01))
-            """,
-        ).splitlines()
-    assert told[0] == "0 NVIDIA A100-SXM4-40GB 580.95.05 40960.0 True 0.0"
-    assert told[4] == "[1, 2, 3]"
-
-
 def test_ray(environment):
     if not importlib.util.find_spec("ray"):
         pytest.skip("needs Ray: pip install ray")

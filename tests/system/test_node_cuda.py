@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
 
 import pytest
 
 from tests.helpers.node_program import Program
 from tests.helpers.nvml_calls import IN_USE, LIBRARY, NONE, NOT_FOUND, Nvml, Utilization
+from va100.cli.main import main
 from va100.gpu.native import LIBRARY_NAME, NATIVE_DIR
 
 pytestmark = pytest.mark.skipif(
@@ -299,6 +301,31 @@ class TestSlices:
             nvml.call("nvmlGpuInstanceDestroy", instance)
             assert nvml.code("nvmlGpuInstanceDestroy", instance) == NOT_FOUND
             assert one.ask("free") == "0"
+
+    def test_layouts_of_files_leave_alone_what_is_used(self, nvml, slices, tmp_path, capsys):
+        """GPU 1 holds 2g.10gb in halves and 1g.5gb; the latter is used."""
+
+        def apply(**devices):
+            rule = {"devices": [1], "mig-enabled": bool(devices), "mig-devices": devices}
+            path = tmp_path / "layout.json"
+            path.write_text(json.dumps({"version": "v1", "mig-configs": {"it": [rule]}}))
+            return main(["mig", "apply", "-f", str(path)]), capsys.readouterr()
+
+        with Program(CUDA_VISIBLE_DEVICES=slices[2]) as program:
+            assert program.ask("alloc 1048576") == "0"
+            status, said = apply(**{"7g.40gb": 1})
+            assert (status, "what is used cannot stay as it is: 1g.5gb at 6" in said.err) == (
+                1,
+                True,
+            )
+            status, said = apply()
+            assert (status, f"process {program.pid} uses it" in said.err) == (1, True)
+            status, said = apply(**{"3g.20gb": 1, "1g.5gb": 1})
+            assert (status, said.err) == (0, "")
+            assert "destroyed 2g.10gb" in said.out
+            assert program.ask("sync") == "0"
+            assert program.ask("alloc 1048576") == "0"
+        assert apply(**{"7g.40gb": 1})[0] == 0
 
     def test_the_mode_waits_for_those_who_use_the_gpu(self, nvml):
         gpu = nvml.gpu(0)

@@ -126,7 +126,7 @@ print(GPUtil.getAvailable(limit=9))
 
 def test_gputil_reads_it(inside):
     if importlib.util.find_spec("GPUtil") is None:
-        pytest.skip("GPUtil is not installed: pip install gputil")
+        pytest.skip("needs GPUtil: the extra node-clients")
     result = run([sys.executable, "-c", GPUTIL], inside)
     assert result.stderr == ""
     assert result.stdout.splitlines() == [

@@ -91,6 +91,7 @@ BODIES = {
     "Promise": {"tenant": "ann", "gpu": SLICE, "count": 1},
     "PriceWish": {"item": "disk", "micro_per_h": 1}, "Launch": {"gpu": SLICE},
     "Payment": {"tenant": "t", "amount_micro": 5}, "TopUp": {"amount_micro": 5},
+    "Room": {"gpu": SLICE},
     "KeyWish": {"name": "k"}, "MemberWish": {"email": "ann@example.com", "role": "viewer"},
     "Code": {"code": "1"}, "Password": {"password": PASSWORD},
     "PasswordChange": {"old": PASSWORD, "new": PASSWORD + "!"},
@@ -274,6 +275,29 @@ class TestInstances:
     @pytest.mark.parametrize("name", ["../x", "..%2fx", "a b", "$(id)", "'; drop table x"])
     def test_odd_names_are_nobodys(self, app, site, ann, name):
         assert client_of(app, site, ann).get(f"/v1/instances/{name}").status_code == 404
+
+
+class TestLending:
+    def test_asked_for_it_is_returned_and_says_when_to_ask_again(self, app, site, ann):
+        client = client_of(app, site, ann)
+        client.post("/v1/instances", json={"gpu": SLICE, "name": "one"})
+        settle(site, 2)
+        client.post("/v1/instances/one/lend")
+        settle(site, 1)
+        answer = client.post("/v1/instances/one/exec", json={"command": ["true"]})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (409, "2")
+        settle(site, 2)
+        answer = client.post("/v1/instances/one/exec", json={"command": ["echo", "x"]})
+        assert answer.json()["output"] == "echo x"
+
+
+def test_room_is_made_by_operators(app, site, ann, bob):
+    client = client_of(app, site, ann, sorted(ann.scopes))
+    answer = client.post("/v1/operator/defragmentation", json={"gpu": SLICE})
+    assert (answer.status_code, answer.json()["moves"]) == (202, [])
+    assert client.get("/v1/operator/defragmentation?gpu=h100").status_code == 422
+    answer = client_of(app, site, bob).post("/v1/operator/defragmentation", json={"gpu": SLICE})
+    assert answer.status_code == 403
 
 
 class TestProblems:

@@ -22,6 +22,7 @@ STATUSES: Final[Mapping[type[errors.Va100Error], int]] = MappingProxyType(
         errors.NotPermitted: 403,
         errors.NotFound: 404,
         errors.Conflict: 409,
+        errors.BeingReturned: 409,
         errors.NoPlacement: 409,
         errors.BadRequest: 422,
         errors.QuotaExceeded: 403,
