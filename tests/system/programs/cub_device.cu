@@ -1,4 +1,5 @@
-// CUB over a whole device: reduce, scan, radix sort, histogram, select, runs and segments.
+// CUB in a block, and over a whole device: reduce, scan, radix sort, histogram, select, runs and
+// segments.
 #include <algorithm>
 #include <numeric>
 
@@ -19,6 +20,39 @@ template <typename T> long differing(const std::vector<T> &found, const std::vec
   long wrong = 0;
   for (size_t i = 0; i < right.size(); ++i)
     wrong += found[i] != right[i];
+  return wrong;
+}
+
+template <int kBlock> __global__ void block_sums(const int *in, int *sums, int *prefixes) {
+  using Reduce = cub::BlockReduce<int, kBlock>;
+  using Scan = cub::BlockScan<int, kBlock>;
+  __shared__ typename Reduce::TempStorage reduce_storage;
+  __shared__ typename Scan::TempStorage scan_storage;
+  const int i = blockIdx.x * kBlock + threadIdx.x;
+  const int value = in[i];
+  const int sum = Reduce(reduce_storage).Sum(value);
+  if (threadIdx.x == 0)
+    sums[blockIdx.x] = sum;
+  int prefix;
+  Scan(scan_storage).ExclusiveSum(value, prefix);
+  prefixes[i] = prefix;
+}
+
+long in_blocks(const std::vector<int> &values) {
+  const int block = 128, grid = 20;
+  Buffer<int> in(values), sums(grid), prefixes(grid * block);
+  block_sums<block><<<grid, block>>>(in, sums, prefixes);
+  CHECK(cudaDeviceSynchronize());
+  const std::vector<int> found = sums.host(), scanned = prefixes.host();
+  long wrong = 0;
+  for (int b = 0; b < grid; ++b) {
+    int sum = 0;
+    for (int i = b * block; i < (b + 1) * block; ++i) {
+      wrong += scanned[i] != sum;
+      sum += values[i];
+    }
+    wrong += found[b] != sum;
+  }
   return wrong;
 }
 
@@ -141,7 +175,8 @@ int main() {
   unsigned state = 9;
   for (int &v : values)
     v = static_cast<int>(next_random(state) >> 21) - 1000;
-  long wrong = reduce_and_scan(values);
+  long wrong = in_blocks(values);
+  wrong += reduce_and_scan(values);
   wrong += sort(values);
   wrong += histogram(values);
   wrong += selects(values);

@@ -10,6 +10,7 @@
 #include <thrust/functional.h>
 #include <thrust/iterator/constant_iterator.h>
 #include <thrust/partition.h>
+#include <thrust/reduce.h>
 #include <thrust/scan.h>
 #include <thrust/sequence.h>
 #include <thrust/sort.h>
@@ -60,6 +61,8 @@ int main() {
   for (int v : values)
     right += Square()(v);
   wrong += squares != right;
+  wrong += thrust::reduce(in.begin(), in.end()) !=
+           std::accumulate(values.begin(), values.end(), 0);
   wrong += thrust::count_if(in.begin(), in.end(), IsEven()) !=
            std::count_if(values.begin(), values.end(), IsEven());
   wrong += thrust::max_element(in.begin(), in.end()) - in.begin() !=
