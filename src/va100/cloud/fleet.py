@@ -21,6 +21,7 @@ State = tuple[int, int]
 """What is on a card, and what of it is firm: leases never displaced, and promises."""
 
 FREE: Final[State] = (EMPTY, EMPTY)
+_LONGEST_LOG: Final = 200_000
 
 
 @dataclass(slots=True, eq=False)
@@ -84,8 +85,9 @@ class Fleet:
         """Eighths of cards that each tenant has or has a claim to; lent ones are not its."""
         self.homes_of: dict[tuple[str, Shape], list[Home]] = defaultdict(list)
         self._most: dict[Shape, int] = {}
-        self._changes: Counter[str] = Counter()
-        self._found: dict[tuple[str, object], tuple[int, Any]] = {}
+        self._nodes_of: dict[str, list[str]] = defaultdict(list)
+        self._log: list[str] = []
+        self._rankings: dict[tuple[str, object], _Ranking] = {}
         self._models: dict[str, tuple[int, int]] = {}
         for node in self.nodes.values():
             self._add_node(node)
@@ -101,6 +103,7 @@ class Fleet:
             self._refresh(card)
 
     def _add_node(self, node: Node) -> None:
+        self._nodes_of[node.model].append(node.name)
         self._open_count[node.name] = self._idle_count[node.name] = 0
         most, together = self._models.get(node.model, (0, 1))
         islands = [len(members) for members in node.islands]
@@ -161,25 +164,41 @@ class Fleet:
         cards = (self._at[node, gpu] for gpu in range(found.gpu_count))
         return [card for card in cards if _is_open(card, idle=idle)]
 
-    def remembered(self, node: str, key: object, find: Callable[[], T]) -> T:
-        """What was found out about a node's cards, found again only when one of them has changed.
+    def best(
+        self, model: str, key: object, find: Callable[[str], tuple[Any, T] | None]
+    ) -> T | None:
+        """The best that any node of a model has; only nodes that have changed are asked again.
 
         Parameters
         ----------
         key : hashable
-            What was asked; ``find`` may look at this node's cards and at nothing else.
+            What is asked.
+        find : callable
+            A node's best with its rank, the least of which is taken; it may look at this node's
+            cards and at nothing else.  None: the node has nothing.
         """
-        version = self._changes[node]
-        known = self._found.get((node, key))
-        if known is None or known[0] != version:
-            known = (version, find())
-            self._found[node, key] = known
-        found: T = known[1]
+        ranking = self._rankings.get((model, key))
+        if ranking is None:
+            ranking = self._rankings[model, key] = _Ranking(len(self._log))
+            changed = self._nodes_of[model]
+        else:
+            names = dict.fromkeys(self._log[ranking.seen :])
+            changed = [name for name in names if self.nodes[name].model == model]
+        ranking.seen = len(self._log)
+        for node in changed:
+            ranking.put(node, find(node))
+        found: T | None = ranking.best()
+        if len(self._log) > _LONGEST_LOG:
+            self._log.clear()
+            self._rankings.clear()
         return found
 
-    def open_count(self, node: str, *, idle: bool) -> int:
-        """Free cards of a node; with ``idle``, promised ones among them."""
-        return (self._idle_count if idle else self._open_count)[node]
+    def open_summary(self, model: str, *, idle: bool) -> tuple[str, int, int]:
+        """A node with most free cards of a model, how many it has, and how many there are."""
+        index = (self._idle if idle else self._open)[model]
+        filled = {number: nodes for number, nodes in index.items() if nodes}
+        most = max(filled)
+        return min(filled[most]), most, sum(n * len(nodes) for n, nodes in filled.items())
 
     def idle_count(self, node: str) -> int:
         """Free cards of a node, promised ones among them."""
@@ -303,7 +322,7 @@ class Fleet:
 
     def _refresh(self, card: Card) -> None:
         model, node = card.node.model, card.node.name
-        self._changes[node] += 1
+        self._log.append(node)
         members = self._buckets[model].get(card.state)
         if members is not None:
             members.discard(card.number)
@@ -326,6 +345,37 @@ class Fleet:
                 index[model][counts[node]].discard(node)
                 counts[node] += after - before
                 index[model][counts[node]].add(node)
+
+
+class _Ranking:
+    """What each node has, best first."""
+
+    def __init__(self, seen: int) -> None:
+        self.seen = seen
+        """How much of the log of changes it knows."""
+        self._values: dict[str, tuple[Any, Any]] = {}
+        self._heap: list[tuple[Any, str]] = []
+
+    def put(self, node: str, value: tuple[Any, Any] | None) -> None:
+        """Say what a node has now."""
+        if value is None:
+            self._values.pop(node, None)
+            return
+        self._values[node] = value
+        heapq.heappush(self._heap, (value[0], node))
+        if len(self._heap) > 64 + 4 * len(self._values):  # most of it is out of date
+            self._heap = [(one[0], name) for name, one in self._values.items()]
+            heapq.heapify(self._heap)
+
+    def best(self) -> Any:
+        """What the best node has; none if none has anything."""
+        while self._heap:
+            rank, node = self._heap[0]
+            value = self._values.get(node)
+            if value is not None and value[0] == rank:
+                return value[1]
+            heapq.heappop(self._heap)
+        return None
 
 
 def _is_open(card: Card, *, idle: bool) -> bool:

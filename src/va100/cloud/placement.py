@@ -92,11 +92,13 @@ def _is_claimed(cards: Iterable[Card], home: Home) -> bool:
 
 def displacing(fleet: Fleet, shape: Shape, *, nvlink: bool = False) -> Option | None:
     """Find a standard place whose spot instances can be told to leave, fewest first."""
-    if shape.is_slice:
-        options = list(_displaced_slices(fleet, shape))
-    else:
-        options = list(_displaced_cards(fleet, shape, nvlink=nvlink))
-    return min(options, key=_disruption, default=None)
+    find = _displaced_slice if shape.is_slice else functools.partial(_displaced_on, nvlink=nvlink)
+
+    def ranked(node: str) -> tuple[tuple[int, int, int, Place], Option] | None:
+        option = find(fleet, node, shape)
+        return (_disruption(option), option) if option is not None and option.victims else None
+
+    return fleet.best(shape.model, ("displaced", shape, nvlink), ranked)
 
 
 def _disruption(option: Option) -> tuple[int, int, int, Place]:
@@ -257,16 +259,6 @@ def _mask(lease: Lease) -> int:
     return ((1 << lease.shape.fit.memory) - 1) << lease.place.start
 
 
-def _displaced_slices(fleet: Fleet, shape: Shape) -> Iterator[Option]:
-    for node in sorted({card.node.name for card in fleet.displaceable(shape.model)}):
-        key = ("displaced", shape)
-        option = fleet.remembered(
-            node, key, functools.partial(_displaced_slice, fleet, node, shape)
-        )
-        if option is not None:
-            yield option
-
-
 def _displaced_slice(fleet: Fleet, node: str, shape: Shape) -> Option | None:
     """The place on a node with least to displace."""
     options = []
@@ -284,17 +276,8 @@ def _displaced_slice(fleet: Fleet, node: str, shape: Shape) -> Option | None:
     return min(options, key=_disruption, default=None)
 
 
-def _displaced_cards(fleet: Fleet, shape: Shape, *, nvlink: bool) -> Iterator[Option]:
-    for node in sorted({card.node.name for card in fleet.displaceable(shape.model)}):
-        key = ("displaced", shape, nvlink)
-        option = fleet.remembered(
-            node, key, functools.partial(_displaced_on, fleet, node, shape, nvlink=nvlink)
-        )
-        if option is not None and option.victims:
-            yield option
-
-
 def _displaced_on(fleet: Fleet, node: str, shape: Shape, *, nvlink: bool) -> Option | None:
+    """Cards of a node with least to displace."""
     all_cards = (fleet.card(node, gpu) for gpu in range(fleet.nodes[node].gpu_count))
     costs = {
         card.gpu: victims

@@ -143,19 +143,13 @@ def _no_cards(
 ) -> WhyNot:
     shape = request.shape
     idle = tier is Tier.SPOT
-    counts = {
-        node.name: fleet.open_count(node.name, idle=idle)
-        for node in fleet.nodes.values()
-        if node.model == shape.model
-    }
-    node = max(counts, key=lambda name: counts[name])
-    total = sum(counts.values())
-    if request.nvlink and counts[node] >= shape.cards:
-        text = f"free cards do not reach each other by NVLink: {counts[node]} on {node}"
+    node, most, total = fleet.open_summary(shape.model, idle=idle)
+    if request.nvlink and most >= shape.cards:
+        text = f"free cards do not reach each other by NVLink: {most} on {node}"
         return _with(Reason.LINK, text, best)
     if total >= shape.cards:
         text = (
-            f"fragmented: {total} {shape.model} are free, but at most {counts[node]} on one node "
+            f"fragmented: {total} {shape.model} are free, but at most {most} on one node "
             f"({node}), and {shape.cards} are needed"
         )
         return _with(Reason.FRAGMENTED, text, best)

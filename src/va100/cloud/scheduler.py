@@ -332,20 +332,15 @@ class _Pass:
         if patience is None or self.now_s - request.since_s < patience:
             return
         count = request.shape.cards
-        best: tuple[tuple[float, int, str], list[Card]] | None = None
-        for node in self.fleet.nodes.values():
-            if node.model != request.shape.model or node.gpu_count < count:
-                continue
-            found = self.fleet.remembered(
-                node.name, ("soonest", count), functools.partial(self._soonest, node.name, count)
-            )
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
+        find = functools.partial(self._soonest, count=count)
+        best = self.fleet.best(request.shape.model, ("soonest", count), find)
         if best is not None:
-            self.fleet.hold(best[1])
+            self.fleet.hold(best)
 
     def _soonest(self, node: str, count: int) -> tuple[tuple[float, int, str], list[Card]] | None:
         """So many cards of a node that are empty first: when that is, how many wait, which."""
+        if self.fleet.nodes[node].gpu_count < count:
+            return None
         cards = [(_empty_at(c), c.gpu, c) for c in self._usable(node) if _may_empty(c)]
         if len(cards) < count:
             return None
