@@ -77,7 +77,6 @@ class Fleet:
         self._open_count: dict[str, int] = {}
         self._idle_count: dict[str, int] = {}
         self._kept: list[Card] = []
-        self._displaceable: dict[str, set[int]] = defaultdict(set)
         self._due: list[tuple[int, str]] = []
         self._told: set[str] = set()
         self.by_tenant: dict[str, set[str]] = defaultdict(set)
@@ -215,11 +214,6 @@ class Fleet:
         }
         return list(found.values())
 
-    def displaceable(self, model: str) -> list[Card]:
-        """Usable cards of a model with leases that can be displaced."""
-        found = (self.cards[number] for number in sorted(self._displaceable[model]))
-        return [card for card in found if card.usable and not card.held]
-
     def leases_told(self) -> list[Lease]:
         """Leases that have notice."""
         return [self.leases[name] for name in self._told]
@@ -329,10 +323,6 @@ class Fleet:
             if not members:
                 del self._buckets[model][card.state]
         card.state = state_of_card(card)
-        if any(not lease.firm for lease in card.leases.values()):
-            self._displaceable[model].add(card.number)
-        else:
-            self._displaceable[model].discard(card.number)
         if card.usable and not card.held:
             self._buckets[model][card.state].add(card.number)
         before_open, before_idle = card.counted
