@@ -1,14 +1,11 @@
-"""Integer arithmetic and logic; what works on single bits is in :mod:`va100.jit.lower.bits`."""
+"""Integer arithmetic and logic; what works on single bits is in :mod:`va100.jit.bits`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from va100.jit.context import Context
-from va100.jit.emit import Poly, Predicate
-from va100.jit.lattice import uniform
-from va100.jit.lower.bits import (
+from va100.jit.bits import (
     bfe,
     bfi,
     bfind,
@@ -26,6 +23,9 @@ from va100.jit.lower.bits import (
     shr,
     szext,
 )
+from va100.jit.context import Context
+from va100.jit.emit import Poly, Predicate
+from va100.jit.lattice import uniform
 from va100.jit.pure import Text, lower_pure, pure_value
 from va100.ptx import effects
 from va100.ptx.isa.form import Operation
