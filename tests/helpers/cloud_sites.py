@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -57,6 +59,12 @@ class Served:
             return 0
         self.child.send_signal(signal.SIGTERM)
         return self._reap()
+
+    def end_programs(self):
+        """End what instances still run, once nobody serves them any more."""
+        for path in self.data.glob("instances/*/run-*/running.json"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(json.loads(path.read_text())["shim"], signal.SIGTERM)
 
     def _reap(self):
         status = self.child.wait(timeout=60)

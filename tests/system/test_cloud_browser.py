@@ -35,6 +35,7 @@ def site(tmp_path_factory):
     served = Served(tmp_path_factory.mktemp("browser") / "site").begin()
     yield served
     served.end()
+    served.end_programs()
 
 
 @pytest.fixture(scope="module")
