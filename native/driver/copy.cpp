@@ -107,15 +107,15 @@ enum class Between { kAny, kPeers };
 
 CUresult copy(Side to, Side from, uint64_t bytes, CUstream handle, bool wait,
               Between between = Between::kAny) {
-  healthy_context();
+  const Context &context = healthy_context();
   Stream &stream = stream_of(handle);
   if (!bytes)
     return CUDA_SUCCESS;
   require_range(to, bytes);
   require_range(from, bytes);
   if (between == Between::kAny) {
-    require_granted(*stream.context->device, to.address);
-    require_granted(*stream.context->device, from.address);
+    require_granted(*context.device, to.address);
+    require_granted(*context.device, from.address);
   }
   if (capturing_anywhere() && is_captured(stream, boxed(to, from, bytes), wait))
     return CUDA_SUCCESS;
@@ -204,12 +204,12 @@ Box placed(const CUDA_MEMCPY3D &c) {
 
 CUresult copy_box(const CUDA_MEMCPY3D &c, CUstream handle, bool wait,
                   Between between = Between::kAny) {
-  healthy_context();
+  const Context &context = healthy_context();
   Stream &stream = stream_of(handle);
   if (between == Between::kAny && c.width && c.height && c.depth) {
     const Box box = placed(c);
-    require_granted(*stream.context->device, box.target);
-    require_granted(*stream.context->device, box.source);
+    require_granted(*context.device, box.target);
+    require_granted(*context.device, box.source);
   }
   if (capturing_anywhere()) {
     require_copy(c);
@@ -262,7 +262,7 @@ CUDA_MEMCPY3D boxed_run(const Side &to, uint64_t to_offset, const Side &from,
 // Bytes one after another, which in an array are its rows one after another.
 CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t from_offset,
                   uint64_t bytes, CUstream handle, bool wait) {
-  healthy_context();
+  const Context &context = healthy_context();
   Stream &stream = stream_of(handle);
   const std::pair<const Side *, uint64_t> sides[] = {{&to, to_offset}, {&from, from_offset}};
   for (const auto &[side, offset] : sides) {
@@ -272,8 +272,8 @@ CUresult copy_run(const Side &to, uint64_t to_offset, const Side &from, uint64_t
              offset % side->array->texel_bytes || bytes % side->array->texel_bytes)
       fail(CUDA_ERROR_INVALID_VALUE);
   }
-  require_granted(*stream.context->device, to.address);
-  require_granted(*stream.context->device, from.address);
+  require_granted(*context.device, to.address);
+  require_granted(*context.device, from.address);
   if (capturing_anywhere() &&
       is_captured(stream, boxed_run(to, to_offset, from, from_offset, bytes), wait))
     return CUDA_SUCCESS;

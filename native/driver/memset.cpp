@@ -26,10 +26,10 @@ template <typename Value> void write(const CUDA_MEMSET_NODE_PARAMS &f) {
 template <typename Value>
 CUresult fill(CUdeviceptr address, size_t pitch, Value value, size_t width, size_t height,
               CUstream handle) {
-  healthy_context();
+  const Context &context = healthy_context();
   Stream &stream = stream_of(handle);
   const CUDA_MEMSET_NODE_PARAMS f{address, pitch, value, sizeof(Value), width, height};
-  require_granted(*stream.context->device, address);
+  require_granted(*context.device, address);
   if (in_capture(stream)) {
     require_fill(f);
     capture(stream, FillWork{f, stream.context->handle});

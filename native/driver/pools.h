@@ -16,7 +16,8 @@ constexpr uint64_t kPieceMagic = 0x313030316C6F6F70; // no meaning, but unlikely
 int region_of_pool(const PoolState &pool);
 // A handle's pool, unless it is none or was destroyed.
 Pool &live_pool(CUmemoryPool handle);
-// Fails where an address is memory of another device's pool that grants this one no access.
+// Fails where an address is memory of another device's pool that grants this one no access.  The
+// device is that of the thread's context, which need not be the stream's.
 void require_granted(const Device &device, uint64_t address);
 
 // A pool takes in or gives out a block; fails with OUT_OF_MEMORY past its size.

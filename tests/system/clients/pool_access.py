@@ -67,6 +67,19 @@ def its_own_device_is_never_refused():
 
 
 @case
+def the_threads_context_counts_and_not_the_streams():
+    _, theirs = pool_on(1)
+    stream = c_void_p()
+    cuda.StreamCreate(byref(stream), 0)
+    use(0)
+    ours = cuda.allocate(SIZE)
+    assert cuda.code("MemcpyAsync", ours, theirs, SIZE, stream) == INVALID_VALUE
+    cuda.StreamCreate(byref(stream), 0)
+    use(1)
+    cuda.MemcpyAsync(ours, theirs, SIZE, stream)
+
+
+@case
 def default_pools_grant_nothing_either():
     use(1)
     theirs = c_uint64()
