@@ -12,6 +12,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 WARP_SIZE: Final = 32
+SHARED_UNIT_BYTES: Final = 128
+"""A CTA gets shared memory in such units: it may touch all of the last one."""
 
 
 class Dim3(NamedTuple):

@@ -58,6 +58,26 @@ class TestIllegalAddress:
         assert caught.value.address == 8
         assert caught.value.size == 4
 
+    def test_all_of_the_last_unit_of_shared_memory_is_there(
+        self, engine: Engine, arena: Arena
+    ) -> None:
+        """A chip gives 128 bytes at a time; compilers load vectors across the end of a variable."""
+        body = """
+    .shared .align 16 .b8 box[28];
+    mov.u32 %r4, box;
+    st.shared.u32 [%r4+16], %r0;
+    ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4+16];
+    st.shared.u32 [%r4+124], %r0;
+    mov.u32 %r9, %total_smem_size;
+    st.global.u32 [%d60], %r9;
+    ret;
+"""
+        loaded = load(kernel("test", "u64", body), arena)
+        out = loaded.buffer(np.zeros(1, np.uint32))
+        loaded.run(engine, "test", (1,), (1,), pack(out))
+        assert loaded.read(out, np.uint32, 1)[0] == 128
+        loaded.close()
+
     def test_shared_past_its_window(self, engine: Engine, arena: Arena) -> None:
         body = """
     .shared .align 4 .b8 box[128];

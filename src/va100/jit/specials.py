@@ -10,6 +10,7 @@ from va100.jit.context import Context
 from va100.jit.emit import Value
 from va100.jit.lattice import constant, uniform
 from va100.jit.transfer import special_shape
+from va100.work import SHARED_UNIT_BYTES
 
 LANES: Final = 32
 _AXES: Final = {"x": 0, "y": 1, "z": 2}
@@ -117,15 +118,24 @@ def _dynamic_bytes(c: Context, bits: int) -> Value:
 
 
 def _shared_bytes(c: Context, bits: int) -> Value:
-    """What the kernel has, which is where the reserved region begins."""
-    whole = _field32(c, abi.SHARED_BYTES)
+    """What the kernel has in whole units, which is where the reserved region begins."""
+    whole = _reserved_bound(c)
     if c.symbols.reserved_bytes:
         whole = c.op(f"sub i32 {whole}, {c.symbols.reserved_bytes}")
     return Value(uniform(bits), base=whole)
 
 
 def _reserved_end(c: Context, bits: int) -> Value:
-    return Value(uniform(bits), base=_field32(c, abi.SHARED_BYTES))
+    return Value(uniform(bits), base=_reserved_bound(c))
+
+
+def _reserved_bound(c: Context) -> str:
+    """The window's end; the checker's window ends with what was asked for."""
+    whole = _field32(c, abi.SHARED_BYTES)
+    if not c.checked:
+        return whole
+    more = c.op(f"add i32 {whole}, {SHARED_UNIT_BYTES - 1}")
+    return c.op(f"and i32 {more}, {-SHARED_UNIT_BYTES}")
 
 
 def _envreg1(c: Context, bits: int) -> Value:

@@ -24,7 +24,7 @@ from va100.reference.moment import stuck
 from va100.reference.storage import Storage
 from va100.reference.tally import Tally
 from va100.reference.warp import Warp, lowest
-from va100.work import WARP_SIZE, Dim3, LaunchConfig
+from va100.work import SHARED_UNIT_BYTES, WARP_SIZE, Dim3, LaunchConfig
 
 if TYPE_CHECKING:
     from va100.reference.frame import Group
@@ -68,8 +68,9 @@ class Launch:
 
     @property
     def shared_bytes(self) -> int:
-        """Static and dynamic shared memory of a CTA."""
-        return self.code.static_shared_bytes + self.config.dynamic_shared_bytes
+        """Static and dynamic shared memory of a CTA, in whole units."""
+        asked = self.code.static_shared_bytes + self.config.dynamic_shared_bytes
+        return align_up(asked, SHARED_UNIT_BYTES)
 
     def fall_off(self, warp: Warp, group: Group) -> None:
         """Return from a function whose text ends without ``ret``."""

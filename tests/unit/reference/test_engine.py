@@ -231,7 +231,7 @@ SPECIALS = [
     ("%lanemask_le", lambda t, c: (2 << t % 32) - 1),
     ("%lanemask_gt", lambda t, c: 0xFFFFFFFF & ~((2 << t % 32) - 1)),
     ("%lanemask_ge", lambda t, c: 0xFFFFFFFF & ~((1 << t % 32) - 1)),
-    ("%dynamic_smem_size", lambda t, c: 96), ("%total_smem_size", lambda t, c: 96),
+    ("%dynamic_smem_size", lambda t, c: 96), ("%total_smem_size", lambda t, c: 128),
     ("%envreg3", lambda t, c: 0), ("%pm0", lambda t, c: 0),
 ]  # fmt: skip
 
