@@ -17,6 +17,9 @@
 namespace va {
 namespace {
 
+constexpr uint32_t kSharedUnit = 128;  // SHARED_UNIT_BYTES of va100.work
+
+uint32_t whole_units(uint32_t bytes) { return (bytes + kSharedUnit - 1) & ~(kSharedUnit - 1); }
 
 // ------------------------------------------------------------------ warps with stacks
 
@@ -679,7 +682,7 @@ int va_exec_launch(va_launch *request) {
   launch.warps_per_cta = (launch.threads_per_cta + VA_LANES - 1) / VA_LANES;
   launch.shared_bytes = variant->static_shared_bytes + request->dynamic_shared_bytes;
   // A chip gives whole units, and lets all of the last be touched; the checker holds to what was asked.
-  if (!variant->check_id) launch.shared_bytes = (launch.shared_bytes + 127) & ~uint32_t{127};
+  if (!variant->check_id) launch.shared_bytes = va::whole_units(launch.shared_bytes);
   launch.local_stride = variant->local_bytes;
   launch.serial = ++serial;
   launch.ordered = variant->flags & VA_ORDERED;

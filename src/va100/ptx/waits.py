@@ -38,6 +38,8 @@ def constant_waits(flow: FlowGraph) -> tuple[float, ...]:
 
     What lies at a known place is an operand of machine code, which waits for nothing.
     """
+    if not any(op.opcode == "ld" and op.space is Space.CONST for op in flow.operations):
+        return (0.0,) * len(flow.instructions)  # as in most kernels
     known = _known_addresses(flow)
     return _waits(flow, lambda index: _is_indexed_constant(flow, index, known))
 

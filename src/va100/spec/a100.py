@@ -18,6 +18,7 @@ from va100.spec.model import (
 )
 from va100.spec.sources import assumed, datasheet, derived, measured
 from va100.units import GB, GIB, KIB, MB, MHZ, MIB, MS, TERA, US
+from va100.work import SHARED_UNIT_BYTES
 
 _WP_CHIP: Final = datasheet("A100-WP", "A100 implementation of GA100")
 _WP_SM: Final = datasheet("A100-WP", "A100 SM architecture")
@@ -114,7 +115,7 @@ GA100_SM: Final = SmSpec(
     shared_reserved_bytes=1 * KIB,
     shared_block_bytes=48 * KIB,
     shared_block_optin_bytes=163 * KIB,
-    shared_allocation_bytes=128,
+    shared_allocation_bytes=SHARED_UNIT_BYTES,
     shared_bank_count=32,
     shared_bank_bytes_per_cycle=4,
     l1_bytes_per_cycle=128,
